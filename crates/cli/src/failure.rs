@@ -145,6 +145,7 @@ fn hint(error: &Coordinated) -> String {
         Coordinated::UnknownCommand { .. } => "`/help` lists the commands".into(),
         Coordinated::BadCommand { usage, .. } => format!("use it as `{usage}`"),
         Coordinated::NotAvailable { .. } => "`/help` lists the commands that are".into(),
+        Coordinated::NotAllowed { .. } => "ask an admin to do it".into(),
         Coordinated::Unrestricted => {
             "put `allow_unrestricted = true` under `[policy]` in your own configuration file".into()
         }
@@ -161,6 +162,9 @@ fn hint(error: &Coordinated) -> String {
         }
         Coordinated::NoPlan { .. } => {
             "name a file, or a plan of `.windlass/plans`; `windlass plan list` lists them".into()
+        }
+        Coordinated::PlanNotActive { name } => {
+            format!("activate it first: `windlass plan activate {name}`")
         }
         Coordinated::PlanChanged { .. } => {
             "activate it as it is now: `windlass plan activate`".into()

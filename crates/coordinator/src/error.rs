@@ -141,6 +141,12 @@ pub enum Error {
     /// A command of a feature that is not built.
     #[error("`/{name}` is not available yet")]
     NotAvailable { name: &'static str },
+    /// What is somebody else's, or everybody's, is not for whoever may change only what is theirs.
+    #[error("{what}, which is for admins")]
+    NotAllowed {
+        /// What is not theirs.
+        what: String,
+    },
     /// `unrestricted` needs the user's opt-in.
     #[error("`unrestricted` is not allowed until you opt in")]
     Unrestricted,
@@ -173,6 +179,9 @@ pub enum Error {
         /// What it was called by.
         named: Option<String>,
     },
+    /// Another plan of the project is the active one.
+    #[error("plan `{name}` is not the active one")]
+    PlanNotActive { name: String },
     /// A plan is not as it was activated.
     #[error("`{}` has changed since it was activated", path.display())]
     PlanChanged { path: PathBuf },
@@ -299,6 +308,7 @@ impl Error {
             | Self::UnknownCommand { .. }
             | Self::BadCommand { .. }
             | Self::NotAvailable { .. }
+            | Self::NotAllowed { .. }
             | Self::Unrestricted
             | Self::Unusable { .. }
             | Self::Working { .. }
@@ -306,6 +316,7 @@ impl Error {
             | Self::BadPlan(_)
             | Self::PlanFile { .. }
             | Self::NoPlan { .. }
+            | Self::PlanNotActive { .. }
             | Self::PlanChanged { .. }
             | Self::NotTrusted { .. }
             | Self::Snapshot(_)

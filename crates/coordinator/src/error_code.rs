@@ -12,6 +12,8 @@ pub enum ErrorClass {
     Invalid,
     /// Name something that exists.
     Unknown,
+    /// Nothing: whoever sends it may not.
+    Forbidden,
     /// Look again: the thing has moved on, or somebody else was first.
     Conflict,
     /// Send less at once.
@@ -27,7 +29,7 @@ pub enum ErrorClass {
 impl Error {
     /// The class of the error and its name; names are part of the wire contract.
     pub fn code(&self) -> (ErrorClass, &'static str) {
-        use ErrorClass::{Conflict, Internal, Invalid, Limited, Unavailable, Unknown};
+        use ErrorClass::{Conflict, Forbidden, Internal, Invalid, Limited, Unavailable, Unknown};
         match self {
             Self::EmptyGoal => (Invalid, "empty-text"),
             Self::SubAgent { .. } => (Conflict, "sub-agent"),
@@ -53,6 +55,7 @@ impl Error {
             Self::UnknownCommand { .. } => (Unknown, "unknown-command"),
             Self::BadCommand { .. } => (Invalid, "bad-command"),
             Self::NotAvailable { .. } => (Conflict, "not-available"),
+            Self::NotAllowed { .. } => (Forbidden, "not-allowed"),
             Self::Unrestricted => (Conflict, "needs-opt-in"),
             Self::Unusable { .. } => (Invalid, "not-usable"),
             Self::Working { .. } => (Conflict, "task-working"),
@@ -60,6 +63,7 @@ impl Error {
             Self::BadPlan(_) => (Invalid, "bad-plan"),
             Self::PlanFile { .. } => (Invalid, "bad-plan-file"),
             Self::NoPlan { .. } => (Unknown, "unknown-plan"),
+            Self::PlanNotActive { .. } => (Conflict, "plan-not-active"),
             Self::PlanChanged { .. } => (Conflict, "plan-changed"),
             Self::NotTrusted { .. } => (Conflict, "not-trusted"),
             Self::Snapshot(_) => (Invalid, "bad-snapshot"),

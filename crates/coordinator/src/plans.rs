@@ -1,4 +1,4 @@
-//! Plans: read, activated, worked through; their issues, decisions and snapshots.
+//! Plans: read, activated, worked through; and [`Notes`], their issues, decisions and snapshots.
 //!
 //! Invariants:
 //! - What is activated is what was read: the manifest and what each task may use are kept with the row, and a run
@@ -9,7 +9,7 @@
 
 mod files;
 mod activation;
-mod rows;
+mod notes;
 mod snapshots;
 mod run;
 mod settle;
@@ -22,10 +22,10 @@ use windlass_core::id::PlanId;
 
 use crate::{Coordinator, Error};
 
-pub use activation::Activation;
+pub use activation::{Activation, NewActivation};
 pub use blocks::{decision_blocks, issue_blocks, plan_blocks, snapshot_blocks};
 pub use files::PlanFile;
-pub use rows::{DecisionDraft, IssueDraft};
+pub use notes::{DecisionDraft, IssueDraft, Notes};
 pub use run::PlanRun;
 pub use snapshots::Saved;
 pub use status::{PhaseStatus, PlanState, PlanStatus, PlanTaskStatus};
@@ -60,7 +60,7 @@ impl Plans<'_> {
     }
 
     /// The same, where one is needed.
-    pub(crate) fn need_active(self, directory: &Path) -> Result<PlanRow, Error> {
+    pub fn need_active(self, directory: &Path) -> Result<PlanRow, Error> {
         let none = || Error::NoPlan { directory: directory.to_owned(), named: None };
         self.active(directory)?.ok_or_else(none)
     }

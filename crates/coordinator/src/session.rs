@@ -122,7 +122,7 @@ impl Session<'_> {
             axes: state.axes,
             role: state.role,
             pending,
-            for_this_unit: state.borrowed.map(|borrowed| borrowed.from),
+            for_this_unit: state.borrowed.map(|borrowed| borrowed.back.apply(&state.axes)),
             model: state.model,
             rules: state.rules,
             conversation: state.conversation,

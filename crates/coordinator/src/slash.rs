@@ -38,12 +38,22 @@ pub fn is_known(line: &str) -> bool {
     is_command(line) && name.and_then(find).is_some()
 }
 
+/// Whose things a command shows and changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// Everybody's: of whoever owns the data directory, and of an admin.
+    Everything,
+    /// What belongs to whoever typed it. What is another's does not exist.
+    Own,
+}
+
 /// A line that a person typed, and where.
 #[derive(Clone, Debug)]
 pub struct SlashInput {
     /// With or without its slash.
     pub line: String,
     pub by: String,
+    pub reach: Reach,
     /// Who drives a task that the command begins.
     pub driver: Driver,
     /// Whether another live task may work in the directory.
@@ -56,11 +66,23 @@ impl SlashInput {
     /// A line from a terminal, which drives its tasks itself.
     pub fn here(line: impl Into<String>, by: impl Into<String>) -> Self {
         let (line, by) = (line.into(), by.into());
-        Self { line, by, driver: Driver::Foreground, share: Share::Alone, request: None }
+        Self {
+            line,
+            by,
+            reach: Reach::Everything,
+            driver: Driver::Foreground,
+            share: Share::Alone,
+            request: None,
+        }
     }
 
     /// A line from a surface whose tasks a service drives.
     pub fn for_service(line: impl Into<String>, by: impl Into<String>) -> Self {
         Self { driver: Driver::Service, ..Self::here(line, by) }
+    }
+
+    /// Whether whoever typed it may see what belongs to somebody.
+    pub(crate) fn may_see(&self, owner: Option<&str>) -> bool {
+        self.reach == Reach::Everything || owner == Some(self.by.as_str())
     }
 }

@@ -95,6 +95,33 @@ impl AxesChange {
         *self == Self::default()
     }
 
+    /// The same, and of the axes that it does not name what `other` says.
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            work_mode: self.work_mode.or(other.work_mode),
+            run_control: self.run_control.or(other.run_control),
+            permission_profile: self.permission_profile.or(other.permission_profile),
+            model_mode: self.model_mode.or(other.model_mode),
+            surface: self.surface.or(other.surface),
+            role: self.role.or(other.role),
+        }
+    }
+
+    /// The same without the axes that `other` names.
+    pub fn without(self, other: &Self) -> Self {
+        fn unless<T, U>(own: Option<T>, other: Option<U>) -> Option<T> {
+            own.filter(|_| other.is_none())
+        }
+        Self {
+            work_mode: unless(self.work_mode, other.work_mode),
+            run_control: unless(self.run_control, other.run_control),
+            permission_profile: unless(self.permission_profile, other.permission_profile),
+            model_mode: unless(self.model_mode, other.model_mode),
+            surface: unless(self.surface, other.surface),
+            role: unless(self.role, other.role),
+        }
+    }
+
     /// The axes after the change.
     pub fn apply(&self, axes: &Axes) -> Axes {
         Axes {

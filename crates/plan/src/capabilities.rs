@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use windlass_core::axes::PermissionProfile;
+use windlass_core::id::TaskId;
 use windlass_core::planning::{Approval, Mutation, Severity};
 
 use crate::document::{item_path, key_path};
@@ -52,6 +53,12 @@ pub struct ResolvedTask {
     pub approval: Approval,
     #[serde(default)]
     pub verification: Vec<String>,
+    /// The task of an earlier run that has finished it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub done_by: Option<TaskId>,
+    /// How many runs of the plan came before this one.
+    #[serde(default)]
+    pub round: u32,
 }
 
 /// Finds what a plan names. A name that does not exist is an error, and never means all.
@@ -135,6 +142,8 @@ fn resolved(
             false => Approval::None,
         },
         verification: task.verification.clone(),
+        done_by: None,
+        round: 0,
     }
 }
 

@@ -87,6 +87,7 @@ impl From<Error> for Problem {
         let status = match class {
             ErrorClass::Invalid => StatusCode::UNPROCESSABLE_ENTITY,
             ErrorClass::Unknown => StatusCode::NOT_FOUND,
+            ErrorClass::Forbidden => StatusCode::FORBIDDEN,
             ErrorClass::Conflict => StatusCode::CONFLICT,
             ErrorClass::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             ErrorClass::Limited => StatusCode::TOO_MANY_REQUESTS,

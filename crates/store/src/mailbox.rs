@@ -12,6 +12,7 @@ use windlass_core::event::{Event, ModeChanged, QuestionAnswered, Record};
 use windlass_core::id::{QuestionId, TaskId};
 use windlass_core::injection::{Control, Injection, MAX_INJECTION_BYTES};
 use windlass_core::question::{Answer, PlanAnswer, Question, QuestionKind, ReviewAnswer};
+use windlass_core::session::AxesChange;
 use windlass_core::status::TaskStatus;
 
 use crate::error::Fault;
@@ -310,6 +311,7 @@ fn change_of_axes(
         from,
         to,
         role,
+        wanted: AxesChange::default(),
         reason: reason.clone(),
         scope: *scope,
         source: *source,

@@ -53,6 +53,9 @@ pub struct NewIssue {
 #[serde(rename_all = "camelCase")]
 pub struct Issue {
     pub id: IssueId,
+    /// The directory that it belongs to.
+    #[serde(skip)]
+    pub project: String,
     pub plan_id: Option<String>,
     pub task_id: Option<String>,
     pub severity: Severity,
@@ -408,6 +411,7 @@ fn issue(row: &Row<'_>) -> Result<Issue, Fault> {
     let of = Columns { table: "planning_issues", row };
     Ok(Issue {
         id: of.text("id")?,
+        project: of.raw("project")?,
         plan_id: of.raw("planId")?,
         task_id: of.raw("taskId")?,
         severity: of.text("severity")?,

@@ -9,7 +9,7 @@
 
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension};
-use windlass_core::event::{Event, ModeChanged, Record};
+use windlass_core::event::{Event, ModeChanged, Record, StatusChanged};
 use windlass_core::id::{ChangeId, InjectionId, SessionId, TaskId};
 use windlass_core::injection::{Control, Injection};
 use windlass_core::policy::allow::AllowRule;
@@ -218,8 +218,13 @@ pub(crate) fn follow(tx: &Connection, records: &[Record]) -> Result<(), Fault> {
     for record in records {
         match &record.event {
             Event::ModeChanged(changed) => follow_change(tx, record, changed)?,
-            Event::StatusChanged(moved) if ends_unit(moved.to, moved.reason) => {
-                follow_unit_end(tx, record)?;
+            Event::StatusChanged(moved) => {
+                if ends_unit(tx, record, moved)? {
+                    follow_unit_end(tx, record)?;
+                }
+                if !moved.to.is_running() {
+                    follow_standstill(tx, record)?;
+                }
             }
             _ => {}
         }
@@ -227,8 +232,53 @@ pub(crate) fn follow(tx: &Connection, records: &[Record]) -> Result<(), Fault> {
     Ok(())
 }
 
-fn ends_unit(to: TaskStatus, reason: StatusReason) -> bool {
-    to.is_terminal() || to == TaskStatus::Paused && reason == StatusReason::AwaitingMessage
+/// Whether a unit ends with it. A conversation that is closed while it waits for a message has ended its unit before.
+fn ends_unit(tx: &Connection, record: &Record, moved: &StatusChanged) -> Result<bool, Fault> {
+    let waits = |to, reason| to == TaskStatus::Paused && reason == StatusReason::AwaitingMessage;
+    if !moved.to.is_terminal() {
+        return Ok(waits(moved.to, moved.reason));
+    }
+    let before: Option<(String, String)> = tx
+        .prepare_cached(
+            "SELECT to_status, reason FROM task_transitions WHERE task_id = ?1 AND id < ?2
+             ORDER BY id DESC LIMIT 1",
+        )?
+        .query_row((record.task.to_string(), record.pos), |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    let Some((to, reason)) = before else { return Ok(true) };
+    let (to, reason) =
+        (row::parse("task_transitions", &to)?, row::parse("task_transitions", &reason)?);
+    Ok(!waits(to, reason))
+}
+
+/// Work that stands still ends no step: what was asked for meanwhile holds at once. The tasks have their own message
+/// of it, and follow when they next run.
+fn follow_standstill(tx: &Connection, record: &Record) -> Result<(), Fault> {
+    let Some(session) = session_of(tx, record.task)? else { return Ok(()) };
+    if has_other_work(tx, session, record.task)? {
+        return Ok(());
+    }
+    let Some((state, _)) = state(tx, session)? else { return Ok(()) };
+    let events = state.at_standstill(Some(record.task));
+    match events.is_empty() {
+        true => Ok(()),
+        false => append_events(tx, session, record.at, events).map(drop),
+    }
+}
+
+/// Whether another task of the session is being worked on.
+fn has_other_work(tx: &Connection, session: SessionId, task: TaskId) -> Result<bool, Fault> {
+    let mut statement = tx.prepare_cached(
+        "SELECT status FROM tasks WHERE session_id = ?1 AND parent_id IS NULL AND id <> ?2",
+    )?;
+    let mut rows = statement.query((session.to_string(), task.to_string()))?;
+    while let Some(row) = rows.next()? {
+        let status: TaskStatus = row::parse("tasks", &row.get::<_, String>(0)?)?;
+        if status.is_running() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The session of a task that has no parent.
@@ -248,6 +298,8 @@ fn follow_change(tx: &Connection, record: &Record, changed: &ModeChanged) -> Res
     let Some((state, _)) = state(tx, session)? else { return Ok(()) };
     let changed = match state.pending.iter().find(|one| one.change == change) {
         Some(request) => state.carry_out(request, Some(record.task)),
+        // The session has carried it out before.
+        None if is_known(tx, session, change)? => return Ok(()),
         // A plan that was accepted, or a role that was lost, changes the session, and not one task alone.
         None if matches!(changed.source, Source::Plan | Source::Role) => ModeChanged {
             from: state.axes,
@@ -259,6 +311,13 @@ fn follow_change(tx: &Connection, record: &Record, changed: &ModeChanged) -> Res
     };
     let event = SessionEvent::ModeChanged(changed);
     append_events(tx, session, record.at, vec![event]).map(drop)
+}
+
+fn is_known(tx: &Connection, session: SessionId, change: ChangeId) -> Result<bool, Fault> {
+    Ok(records(tx, session)?.iter().any(|record| match &record.event {
+        SessionEvent::ModeChanged(changed) => changed.change == Some(change),
+        _ => false,
+    }))
 }
 
 /// The end of a unit carries out what waited for it; tasks that live follow when they next run.

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
+use windlass_coordinator::plans::Notes;
 use windlass_coordinator::slash::{Block, Reply};
 use windlass_core::planning::{Resolution, Severity};
 
@@ -75,6 +76,9 @@ pub enum PlanAction {
     Activate {
         /// The plan: a file, or a name of `.windlass/plans`
         plan: Option<String>,
+        /// Work on its finished tasks once more; without it they stay finished
+        #[arg(long)]
+        again: bool,
     },
     /// Show how far a plan is
     Status {
@@ -193,6 +197,11 @@ struct Call<'a> {
 }
 
 impl Call<'_> {
+    /// The issues, decisions and snapshots of the directory's project.
+    fn notes(&self) -> Result<Notes<'_>, Failure> {
+        Ok(self.app.coordinator.plans().notes(self.directory)?)
+    }
+
     /// Prints an answer: as data, or drawn.
     fn print(&self, data: &impl Serialize, blocks: impl FnOnce() -> Vec<Block>) {
         match self.json {
@@ -231,7 +240,7 @@ impl Execute for PlanCommand {
             PlanAction::List => files::list(&call),
             PlanAction::Validate { plan } => files::validate(&call, plan.as_deref()),
             PlanAction::Show { plan } => files::show(&call, plan.as_deref()),
-            PlanAction::Activate { plan } => files::activate(&call, plan.as_deref()),
+            PlanAction::Activate { plan, again } => files::activate(&call, plan.as_deref(), again),
             PlanAction::Status { plan } => run::status(&call, plan.as_deref()),
             PlanAction::ValidatePrompts { plan, all, strict } => {
                 files::validate_prompts(&call, plan.as_deref(), all, strict)

@@ -4,12 +4,14 @@ use std::path::Path;
 
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
-use windlass_core::id::{PlanId, SessionId};
+use windlass_core::id::{PlanId, SessionId, TaskId};
+use windlass_core::status::TaskStatus;
 use windlass_plan::{ResolvedTask, check_prompts, resolve};
 use windlass_store::PlanRow;
 
-use super::{PlanFile, Plans};
-use crate::Error;
+use super::run::tasks_of;
+use super::{PlanFile, PlanTaskStatus, Plans};
+use crate::{Coordinator, Error};
 
 /// What the activation of a plan has found.
 #[derive(Clone, Debug, Serialize)]
@@ -28,18 +30,29 @@ pub struct Activation {
     pub agents: Vec<String>,
     pub phases: usize,
     pub tasks: usize,
+    /// The tasks that an earlier run has finished, and that stay so.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub finished: Vec<String>,
     /// What a person should know.
     pub notices: Vec<String>,
 }
 
+/// A plan to activate.
+#[derive(Clone, Copy, Debug)]
+pub struct NewActivation<'a> {
+    /// The directory whose plan it is.
+    pub directory: &'a Path,
+    /// What it is called by; the only one there is without.
+    pub named: Option<&'a str>,
+    pub by: &'a str,
+    /// Whether tasks that an earlier run has finished are worked on once more.
+    pub again: bool,
+}
+
 impl Plans<'_> {
     /// Makes a plan the active one of its project. Everything that it names exists then, and nothing else loads.
-    pub async fn activate(
-        self,
-        directory: &Path,
-        named: Option<&str>,
-        by: &str,
-    ) -> Result<Activation, Error> {
+    pub async fn activate(self, new: NewActivation<'_>) -> Result<Activation, Error> {
+        let NewActivation { directory, named, .. } = new;
         let file = self.read(directory, named)?;
         let prompts = check_prompts(&file.plan, &file.document);
         if !prompts.is_empty() {
@@ -47,10 +60,11 @@ impl Plans<'_> {
         }
         let there = self.coordinator.agents.capabilities(directory);
         let there = there.map_err(|details| Error::Unusable { details: Box::new(details) })?;
-        let (needs, tasks) = resolve(&file.plan, &file.document, &file.agents, &there)?;
-        self.check_trust(directory, &file)?;
-        self.check_models(directory, &tasks)?;
-        let row = self.row(&file, &tasks, by)?;
+        let (needs, mut tasks) = resolve(&file.plan, &file.document, &file.agents, &there)?;
+        check_trust(self.coordinator, directory, &file)?;
+        check_models(self.coordinator, directory, &tasks)?;
+        let session = self.continued(&file, &mut tasks, new.again)?;
+        let row = self.row(&file, &tasks, new.by, session);
         let mut notices = Vec::new();
         let undefined = file.plan.assigned_agents.iter().filter(|agent| {
             file.agents.get(&agent.name).is_none_or(|agent| agent.prompt.is_empty())
@@ -61,6 +75,7 @@ impl Plans<'_> {
                 agent.name
             ));
         }
+        let finished = tasks.iter().filter(|task| task.done_by.is_some());
         let activation = Activation {
             plan_id: row.id,
             name: row.name.clone(),
@@ -73,89 +88,114 @@ impl Plans<'_> {
             agents: file.plan.assigned_agents.iter().map(|agent| agent.name.clone()).collect(),
             phases: file.plan.phases.len(),
             tasks: tasks.len(),
+            finished: finished.map(|task| task.id.clone()).collect(),
             notices,
         };
         self.coordinator.store.planning().activate(row).await?;
         Ok(activation)
     }
 
-    /// A model, a profile and MCP servers count only where a person has approved the file that names them.
-    fn check_trust(self, directory: &Path, file: &PlanFile) -> Result<(), Error> {
-        let agents = self.coordinator.agents.as_ref();
-        let own = file
-            .plan
-            .assigned_agents
-            .iter()
-            .filter(|agent| !file.agent_files.contains_key(&agent.name));
-        let mut sets: Vec<&str> = own
-            .filter_map(|agent| file.agents.get(&agent.name))
-            .flat_map(|agent| agent.needs_trust())
-            .collect();
-        if file.plan.required_mcp_tools.as_ref().is_some_and(|servers| !servers.is_empty()) {
-            sets.push("MCP servers");
-        }
-        sets.dedup();
-        if !sets.is_empty() && !agents.is_trusted(directory, &file.path, &file.text) {
-            return Err(Error::NotTrusted { path: file.path.clone(), sets: sets.join(", ") });
-        }
-        for (name, (path, text)) in &file.agent_files {
-            let sets = file.agents.get(name).map(|agent| agent.needs_trust()).unwrap_or_default();
-            if !sets.is_empty() && !agents.is_trusted(directory, path, text) {
-                return Err(Error::NotTrusted { path: path.clone(), sets: sets.join(", ") });
-            }
-        }
-        Ok(())
-    }
-
-    fn check_models(self, directory: &Path, tasks: &[ResolvedTask]) -> Result<(), Error> {
-        let directory = directory.display().to_string();
-        for model in tasks.iter().filter_map(|task| task.model.as_deref()) {
-            let checked = self.coordinator.agents.check_model(Some(&directory), model);
-            checked.map_err(|details| Error::Unusable { details: Box::new(details) })?;
-        }
-        let session = self.coordinator.session(SessionId::new(self.coordinator.now()));
-        for profile in tasks.iter().filter_map(|task| task.permission_profile) {
-            session.check_profile(profile)?;
-        }
-        Ok(())
-    }
-
-    fn row(self, file: &PlanFile, tasks: &[ResolvedTask], by: &str) -> Result<PlanRow, Error> {
+    fn row(
+        self,
+        file: &PlanFile,
+        tasks: &[ResolvedTask],
+        by: &str,
+        session: Option<SessionId>,
+    ) -> PlanRow {
         let project = file.project.display().to_string();
-        let id = PlanId::derived(&project, &file.plan.id);
-        let digest = digest(file);
-        let before = self.get(id)?;
-        let session = match before {
-            Some(before) => self.kept_session(&before, &digest)?,
-            None => None,
-        };
-        Ok(PlanRow {
-            id,
+        PlanRow {
+            id: PlanId::derived(&project, &file.plan.id),
             name: file.plan.id.clone(),
             project,
             path: file.path.display().to_string(),
             title: file.plan.title.clone(),
-            digest,
+            digest: digest(file),
             manifest: serde_json::to_string(&file.plan).unwrap_or_default(),
             tasks: serde_json::to_string(tasks).unwrap_or_default(),
             is_active: true,
             session,
             activated_at: self.coordinator.now(),
             activated_by: by.to_owned(),
-        })
-    }
-
-    /// The run that a plan continues when it is activated again: one of the same plan that has not ended. A run of
-    /// another version must have ended.
-    fn kept_session(self, before: &PlanRow, digest: &str) -> Result<Option<SessionId>, Error> {
-        let Some(session) = before.session else { return Ok(None) };
-        let rows = self.coordinator.store.planning().tasks(before.id, session)?;
-        let Some(live) = rows.iter().find(|row| !row.status.is_terminal()) else { return Ok(None) };
-        match before.digest == digest {
-            true => Ok(Some(session)),
-            false => Err(Error::Working { task: live.task }),
         }
     }
+
+    /// The run that a plan continues when it is activated again, and which of its tasks an earlier run has finished:
+    /// those stay finished, unless somebody wants them again. A run of another version must have ended.
+    fn continued(
+        self,
+        file: &PlanFile,
+        tasks: &mut [ResolvedTask],
+        again: bool,
+    ) -> Result<Option<SessionId>, Error> {
+        let id = PlanId::derived(&file.project.display().to_string(), &file.plan.id);
+        let Some(before) = self.get(id)? else { return Ok(None) };
+        let status = self.status_of(&before)?;
+        let known = status.phases.into_iter().flat_map(|phase| phase.tasks);
+        let known: Vec<_> = known.filter_map(|task| Some((task.task_id?, task))).collect();
+        let live = known.iter().find(|(_, task)| !task.status.is_terminal());
+        let is_same = before.digest == digest(file);
+        if let Some((task, _)) = live.filter(|_| again || !is_same) {
+            return Err(Error::Working { task: *task });
+        }
+        // What has failed cannot be made again in the run that it belongs to.
+        let has_failed = |(_, task): &(TaskId, PlanTaskStatus)| task.status != TaskStatus::Done;
+        let has_ended = live.is_none() && known.iter().any(has_failed);
+        let continues = is_same && !has_ended && !again;
+        let round = tasks_of(&before)?.iter().map(|task| task.round).max().unwrap_or_default();
+        for task in tasks {
+            let done = |(_, one): &&(TaskId, PlanTaskStatus)| {
+                one.id == task.id && one.status == TaskStatus::Done && !again
+            };
+            task.done_by = known.iter().find(done).map(|(id, _)| *id);
+            task.round = if continues { round } else { round + 1 };
+        }
+        Ok(before.session.filter(|_| continues))
+    }
+}
+
+/// A model, a profile and MCP servers count only where a person has approved the file that names them.
+fn check_trust(coordinator: &Coordinator, directory: &Path, file: &PlanFile) -> Result<(), Error> {
+    let agents = coordinator.agents.as_ref();
+    let own = file
+        .plan
+        .assigned_agents
+        .iter()
+        .filter(|agent| !file.agent_files.contains_key(&agent.name));
+    let mut sets: Vec<&str> = own
+        .filter_map(|agent| file.agents.get(&agent.name))
+        .flat_map(|agent| agent.needs_trust())
+        .collect();
+    if file.plan.required_mcp_tools.as_ref().is_some_and(|servers| !servers.is_empty()) {
+        sets.push("MCP servers");
+    }
+    sets.dedup();
+    if !sets.is_empty() && !agents.is_trusted(directory, &file.path, &file.text) {
+        return Err(Error::NotTrusted { path: file.path.clone(), sets: sets.join(", ") });
+    }
+    for (name, (path, text)) in &file.agent_files {
+        let sets = file.agents.get(name).map(|agent| agent.needs_trust()).unwrap_or_default();
+        if !sets.is_empty() && !agents.is_trusted(directory, path, text) {
+            return Err(Error::NotTrusted { path: path.clone(), sets: sets.join(", ") });
+        }
+    }
+    Ok(())
+}
+
+fn check_models(
+    coordinator: &Coordinator,
+    directory: &Path,
+    tasks: &[ResolvedTask],
+) -> Result<(), Error> {
+    let directory = directory.display().to_string();
+    for model in tasks.iter().filter_map(|task| task.model.as_deref()) {
+        let checked = coordinator.agents.check_model(Some(&directory), model);
+        checked.map_err(|details| Error::Unusable { details: Box::new(details) })?;
+    }
+    let session = coordinator.session(SessionId::new(coordinator.now()));
+    for profile in tasks.iter().filter_map(|task| task.permission_profile) {
+        session.check_profile(profile)?;
+    }
+    Ok(())
 }
 
 /// What a plan and everything that it is made of is recognized by.

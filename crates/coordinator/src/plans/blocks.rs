@@ -33,6 +33,10 @@ impl Activation {
             ("agents", names(&self.agents)),
             ("tasks", format!("{} in {} phases", self.tasks, self.phases)),
         ])];
+        if !self.finished.is_empty() {
+            let text = format!("finished before: {}", names(&self.finished));
+            blocks.push(Block::Words { text });
+        }
         let notices = self.notices.iter().map(|text| Block::Words { text: text.clone() });
         blocks.extend(notices);
         blocks

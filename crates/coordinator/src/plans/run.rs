@@ -4,7 +4,7 @@
 //! the same command: tasks that exist are not made again, and what was done is not done again.
 
 use std::collections::{HashMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -47,16 +47,27 @@ pub(super) fn tasks_of(plan: &PlanRow) -> Result<Vec<ResolvedTask>, Error> {
     })
 }
 
-/// The task that a name stands for in a run.
-pub(super) fn task_id(session: SessionId, key: &str) -> TaskId {
-    TaskId::derived(&session.to_string(), key)
+/// The task that a task of a plan stands for in a run: the one that has finished it in an earlier run, else its own.
+pub(super) fn task_id(session: SessionId, task: &ResolvedTask) -> TaskId {
+    task.done_by.unwrap_or_else(|| TaskId::derived(&session.to_string(), &name_in_run(task)))
+}
+
+/// What ids are derived from: several runs of a plan may be in one session.
+fn name_in_run(task: &ResolvedTask) -> String {
+    match task.round {
+        0 => task.id.clone(),
+        round => format!("{} {round}", task.id),
+    }
 }
 
 impl Plans<'_> {
-    /// Begins the run of the active plan, or finds the one that was begun: makes its tasks, each with what it waits
+    /// Begins the run of an active plan, or finds the one that was begun: makes its tasks, each with what it waits
     /// for (MS-131).
-    pub async fn begin(self, directory: &Path, run: PlanRun) -> Result<PlanStatus, Error> {
-        let plan = self.need_active(directory)?;
+    pub async fn begin(self, plan: PlanRow, run: PlanRun) -> Result<PlanStatus, Error> {
+        if !plan.is_active {
+            return Err(Error::PlanNotActive { name: plan.name });
+        }
+        let directory = run.workspace.as_path();
         let file = self.read(directory, Some(&plan.path))?;
         if activation::digest(&file) != plan.digest {
             return Err(Error::PlanChanged { path: file.path });
@@ -65,8 +76,11 @@ impl Plans<'_> {
         let wanted = run.session.unwrap_or_else(|| SessionId::new(self.coordinator.now()));
         let session = self.coordinator.store.planning().begin_run(plan.id, wanted).await?;
         let is_trusted = self.coordinator.agents.is_trusted(directory, &file.path, &file.text);
-        for task in &tasks {
+        for task in tasks.iter().filter(|task| task.done_by.is_none()) {
+            let blockers = tasks.iter().filter(|before| task.depends_on.contains(&before.id));
+            let blockers = blockers.map(|before| task_id(session, before)).collect();
             let created = self.created(&plan, &run, session, task, is_trusted)?;
+            let created = TaskCreated { dependency_blockers: blockers, ..created };
             match run.driver {
                 Driver::Service => {
                     self.coordinator.tasks().create_for_service(created).await?;
@@ -88,11 +102,11 @@ impl Plans<'_> {
         task: &ResolvedTask,
         is_trusted: bool,
     ) -> Result<TaskCreated, Error> {
-        let id = task_id(session, &task.id);
+        let id = task_id(session, task);
         let place = place(plan, task);
         let workspace = crate::submit::usable(&run.workspace)?;
         let command = TaskCommand {
-            command_id: CommandId::derived(&session.to_string(), &task.id),
+            command_id: CommandId::derived(&session.to_string(), &name_in_run(task)),
             session_id: session,
             task_id: id,
             goal: goal(task, &place),
@@ -110,10 +124,8 @@ impl Plans<'_> {
             (None, _) => run.axes.permission_profile,
         };
         let axes = Axes { permission_profile: profile, ..run.axes };
-        let blockers = task.depends_on.iter().map(|before| task_id(session, before));
         Ok(TaskCreated {
             site: self.coordinator.agents.site(&workspace),
-            dependency_blockers: blockers.collect(),
             max_retries: self.coordinator.limits.retries,
             cost_budget: run.cost_budget,
             user_id: Some(run.by.clone()),
@@ -170,7 +182,7 @@ impl Plans<'_> {
         let room = self.coordinator.limits.tasks_per_session.saturating_sub(driving.jobs.len());
         let mut found = Vec::new();
         for task in tasks_of(plan)? {
-            let id = task_id(session, &task.id);
+            let id = task_id(session, &task);
             let Some(row) = self.coordinator.tasks().get(id)? else { continue };
             if driving.tasks.contains(&id) || driving.has_tried(&row) {
                 continue;

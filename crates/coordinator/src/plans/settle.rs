@@ -1,7 +1,5 @@
 //! What follows when a task of a plan begins and when a segment of it has ended.
 
-use std::path::Path;
-
 use windlass_core::axes::RunControl;
 use windlass_core::command::{ResultStatus, TaskResult};
 use windlass_core::event::Driver;
@@ -28,7 +26,7 @@ impl Plans<'_> {
         else {
             return Ok(());
         };
-        let snapshots = match self.snapshots_before(&plan, &own.key) {
+        let snapshots = match self.notes_of(plan).snapshots_before(&own.key) {
             Ok(snapshots) => snapshots,
             Err(error) => {
                 // One that somebody has edited by hand must not stop the work; the agent reads why it is missing.
@@ -87,8 +85,7 @@ impl Plans<'_> {
         let state = self.coordinator.tasks().state(task)?;
         let Some(own) = &state.created.plan else { return Ok(()) };
         let Some(plan) = self.get(own.plan)? else { return Ok(()) };
-        let project = Path::new(&plan.project);
-        if let Err(error) = self.save_if_missing(project, &own.name, &own.key, &state).await {
+        if let Err(error) = self.notes_of(plan).save_if_missing(&own.key, &state).await {
             tracing::warn!(%task, %error, "the snapshot of a task could not be saved");
         }
         Ok(())
@@ -98,7 +95,7 @@ impl Plans<'_> {
     pub(super) async fn catch_up(self, plan: &PlanRow) -> Result<(), Error> {
         let Some(session) = plan.session else { return Ok(()) };
         for task in tasks_of(plan)? {
-            let id = task_id(session, &task.id);
+            let id = task_id(session, &task);
             let Some(row) = self.coordinator.tasks().get(id)? else { continue };
             match row.status {
                 TaskStatus::Done => self.leave_snapshot(id).await?,

@@ -1,14 +1,13 @@
 //! Snapshots: what one task leaves for the next, saved by it, by a command, or for it when a conversation is cleared.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::{Map, Value, json};
 use windlass_core::plan::StepStatus;
 use windlass_core::state::TaskState;
 use windlass_plan::{Snapshot, snapshot_file};
-use windlass_store::PlanRow;
 
-use super::{NO_PLAN, Plans};
+use super::{NO_PLAN, Notes, Plans};
 use crate::Error;
 
 /// A snapshot, and where it is.
@@ -19,85 +18,80 @@ pub struct Saved {
     pub path: String,
 }
 
-impl Plans<'_> {
+impl Notes<'_> {
+    fn plan_key(&self) -> &str {
+        self.plan.as_ref().map_or(NO_PLAN, |plan| plan.name.as_str())
+    }
+
     /// Saves a snapshot of a task; every field must be there (PL-031, PL-047, PL-048).
     pub async fn save_snapshot(
-        self,
-        directory: &Path,
+        &self,
         task: &str,
         fields: &Map<String, Value>,
     ) -> Result<Saved, Error> {
-        let plan = self.active(directory)?.map_or_else(|| NO_PLAN.to_owned(), |plan| plan.name);
-        let snapshot = Snapshot::from_fields(&plan, task, self.coordinator.now(), fields);
-        let project = self.project(directory);
+        let snapshot = Snapshot::from_fields(self.plan_key(), task, self.coordinator.now(), fields);
         let snapshot = snapshot.map_err(|error| {
-            let path =
-                snapshot_file::path(&project, &plan, task).unwrap_or_else(|_| project.clone());
+            let path = snapshot_file::path(&self.project, self.plan_key(), task)
+                .unwrap_or_else(|_| self.project.clone());
             Error::Snapshot(snapshot_file::Error::Invalid { path, error })
         })?;
-        self.write(&project, snapshot).await
+        self.write(snapshot).await
     }
 
     /// Reads the snapshot of a task, else what the tasks before it left; without a task, the one saved last.
     /// A file without one of the fields is refused (PL-032).
-    pub fn load_snapshot(
-        self,
-        directory: &Path,
-        task: Option<&str>,
-    ) -> Result<Option<Snapshot>, Error> {
-        let active = self.active(directory)?;
-        let plan = active.as_ref().map_or(NO_PLAN, |plan| plan.name.as_str());
-        let project = self.project(directory);
-        let last = || -> Result<Option<String>, Error> {
-            let project = project.display().to_string();
-            Ok(self.coordinator.store.planning().last_snapshot(&project, plan)?)
+    pub fn load_snapshot(&self, task: Option<&str>) -> Result<Option<Snapshot>, Error> {
+        let planning = self.coordinator.store.planning();
+        let task = match task {
+            Some(task) => Some(task.to_owned()),
+            None => planning.last_snapshot(&self.project_name(), self.plan_key())?,
         };
-        let Some(task) = task.map(str::to_owned).map_or_else(last, |task| Ok(Some(task)))? else {
-            return Ok(None);
-        };
-        if let Some(own) = snapshot_file::load(&project, plan, &task)? {
-            return Ok(Some(own));
+        let Some(task) = task else { return Ok(None) };
+        match snapshot_file::load(&self.project, self.plan_key(), &task)? {
+            Some(own) => Ok(Some(own)),
+            None => Ok(self.snapshots_before(&task)?.pop()),
         }
-        let before = active.map(|plan| self.snapshots_before(&plan, &task)).transpose()?;
-        Ok(before.unwrap_or_default().pop())
     }
 
     /// What the tasks that a task depends on left, oldest first.
-    pub(super) fn snapshots_before(
-        self,
-        plan: &PlanRow,
-        task: &str,
-    ) -> Result<Vec<Snapshot>, Error> {
+    pub(super) fn snapshots_before(&self, task: &str) -> Result<Vec<Snapshot>, Error> {
+        let Some(plan) = &self.plan else { return Ok(Vec::new()) };
         let tasks = super::run::tasks_of(plan)?;
         let before = tasks.iter().find(|one| one.id == task).map(|one| one.depends_on.as_slice());
-        let project = PathBuf::from(&plan.project);
         let mut found = Vec::new();
         for name in before.unwrap_or_default() {
-            found.extend(snapshot_file::load(&project, &plan.name, name)?);
+            found.extend(snapshot_file::load(&self.project, &plan.name, name)?);
         }
         found.sort_by_key(|snapshot| snapshot.timestamp);
         Ok(found)
     }
 
     /// Saves a snapshot of what a task's state says, unless the task has saved one itself (PL-033, PL-062).
-    pub(crate) async fn save_if_missing(
-        self,
-        project: &Path,
-        plan: &str,
+    pub(super) async fn save_if_missing(
+        &self,
         task: &str,
         state: &TaskState,
     ) -> Result<Option<Saved>, Error> {
-        let own = snapshot_file::load(project, plan, task)?;
+        let own = snapshot_file::load(&self.project, self.plan_key(), task)?;
         if own.is_some_and(|own| own.timestamp >= state.created_at) {
             return Ok(None);
         }
-        let snapshot = Snapshot::from_fields(plan, task, self.coordinator.now(), &fields_of(state));
-        let path = project.to_owned();
+        let now = self.coordinator.now();
+        let snapshot = Snapshot::from_fields(self.plan_key(), task, now, &fields_of(state));
+        let path = self.project.clone();
         let snapshot = snapshot
             .map_err(|error| Error::Snapshot(snapshot_file::Error::Invalid { path, error }))?;
-        self.write(project, snapshot).await.map(Some)
+        self.write(snapshot).await.map(Some)
     }
 
+    async fn write(&self, snapshot: Snapshot) -> Result<Saved, Error> {
+        let store = &self.coordinator.store;
+        let path = snapshot_file::save(store, &self.project, &snapshot).await?;
+        Ok(Saved { snapshot, path })
+    }
+}
+
+impl Plans<'_> {
     /// Before a conversation is cleared in a project with an active plan: what its task stands at (C-24).
     pub(crate) async fn save_before_clear(
         self,
@@ -109,12 +103,7 @@ impl Plans<'_> {
             Some(own) => own.key.clone(),
             None => self.current_task(&plan)?.unwrap_or_else(|| "conversation".to_owned()),
         };
-        self.save_if_missing(Path::new(&plan.project), &plan.name, &key, state).await
-    }
-
-    async fn write(self, project: &Path, snapshot: Snapshot) -> Result<Saved, Error> {
-        let path = snapshot_file::save(&self.coordinator.store, project, &snapshot).await?;
-        Ok(Saved { snapshot, path })
+        self.notes_of(plan).save_if_missing(&key, state).await
     }
 }
 

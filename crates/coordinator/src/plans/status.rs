@@ -120,7 +120,7 @@ impl Plans<'_> {
         let tasks = tasks_of(plan)?;
         let mut rows = Vec::new();
         for task in &tasks {
-            let id = plan.session.map(|session| task_id(session, &task.id));
+            let id = task.done_by.or(plan.session.map(|session| task_id(session, task)));
             rows.push(id.map(|id| self.coordinator.tasks().get(id)).transpose()?.flatten());
         }
         let is_done = |key: &String| {
@@ -169,7 +169,7 @@ impl Plans<'_> {
             state: state(statuses),
             done: phases.iter().map(|phase| phase.done).sum(),
             total: phases.iter().map(|phase| phase.total).sum(),
-            open_issues: self.issues(&filter)?.len(),
+            open_issues: self.coordinator.store.planning().issues(&filter)?.len(),
             phases,
         })
     }

@@ -84,7 +84,26 @@ impl Session<'_> {
             self.check_role(role)?;
         }
         let change = order.id.unwrap_or_else(|| ChangeId::new(self.now()));
-        self.update(|state| self.decide_change(state, &order, change, &mail)).await
+        let changed = self.update(|state| self.decide_change(state, &order, change, &mail)).await?;
+        if due(changed.scope, Activity::InUnit) == Due::Now && changed.waits {
+            return self.settle(changed).await;
+        }
+        Ok(changed)
+    }
+
+    /// The work may have come to a standstill while the change was on its way; then nothing is left to wait for.
+    async fn settle(self, changed: Changed) -> Result<Changed, Error> {
+        self.update(|state| {
+            let is_still = self.activity()? != Activity::Working;
+            let events = if is_still { state.at_standstill(None) } else { Vec::new() };
+            let left = match is_still {
+                true => false,
+                false => state.pending.iter().any(|one| one.change == changed.change),
+            };
+            let changed = Changed { waits: left, ..changed.clone() };
+            Ok((SessionAppend { events, mail: Vec::new() }, changed))
+        })
+        .await
     }
 
     fn decide_change(

@@ -6,7 +6,7 @@ use windlass_core::axes::{PermissionProfile, RunControl, WorkMode};
 use windlass_core::session::{AxesChange, Scope, Source};
 
 use super::run::Invocation;
-use super::{Block, Effect, Reply};
+use super::{Block, Effect, Reach, Reply};
 use crate::health::{Check, Fixed, report};
 use crate::{AxesOrder, Error};
 
@@ -78,6 +78,19 @@ impl Invocation<'_> {
     pub(super) fn directory(self) -> Result<PathBuf, Error> {
         let workspace = self.session.state()?.created.workspace;
         Ok(workspace.map_or_else(|| PathBuf::from("."), PathBuf::from))
+    }
+
+    /// The same, where a command works with files. Only an admin chooses directories of the machine, and where the
+    /// process happens to be is one of those.
+    pub(super) fn own_directory(self) -> Result<PathBuf, Error> {
+        match (self.session.state()?.created.workspace, self.input.reach) {
+            (None, Reach::Own) => {
+                let what = "the session has no directory, and another would be chosen";
+                Err(Error::NotAllowed { what: what.to_owned() })
+            }
+            (None, Reach::Everything) => self.directory(),
+            (Some(own), _) => Ok(PathBuf::from(own)),
+        }
     }
 }
 

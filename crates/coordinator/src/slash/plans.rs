@@ -9,11 +9,11 @@ use windlass_core::command::ExecutionConfig;
 use windlass_core::planning::{Resolution, Severity};
 
 use super::run::Invocation;
-use super::{Block, Effect, Reply};
+use super::{Block, Effect, Reach, Reply};
 use crate::Error;
 use crate::plans::{
-    DecisionDraft, IssueDraft, PlanRun, PlanningFilter, TEMPLATES, check_prompts, decision_blocks,
-    issue_blocks, plan_blocks, snapshot_blocks,
+    DecisionDraft, IssueDraft, NewActivation, PlanRun, PlanningFilter, TEMPLATES, check_prompts,
+    decision_blocks, issue_blocks, plan_blocks, snapshot_blocks,
 };
 
 /// What may follow `/plans`, in the order of its completion.
@@ -43,8 +43,9 @@ impl Invocation<'_> {
         let (name, rest) =
             words.split_first().map_or(("status", &[][..]), |(name, rest)| (name.as_str(), rest));
         let options = Options::read(self, rest)?;
-        let directory = self.directory()?;
+        let directory = self.own_directory()?;
         let directory = directory.as_path();
+        self.check_reach(directory, &options)?;
         let blocks = match name {
             "run" => return self.run_plan(directory).await,
             "log-issue" | "resolve-issue" | "log-decision" | "save-snapshot" | "activate" => {
@@ -55,6 +56,31 @@ impl Invocation<'_> {
         Ok(self.reply(blocks))
     }
 
+    /// Whoever may change only what is theirs names no file elsewhere, and nothing of a plan that another activated.
+    fn check_reach(self, directory: &Path, options: &Options<'_>) -> Result<(), Error> {
+        if self.input.reach == Reach::Everything {
+            return Ok(());
+        }
+        let refused = |what: &str| Err(Error::NotAllowed { what: what.to_owned() });
+        let leaves = |name: &str| Path::new(name).is_absolute() || name.contains("..");
+        if options.first().is_some_and(leaves) {
+            return refused("that is a file outside the session's directory");
+        }
+        let plans = self.session.coordinator.plans();
+        let project = plans.project(directory).display().to_string();
+        let mut all = plans.list()?.into_iter().filter(|plan| plan.project == project);
+        match all.any(|plan| !self.input.may_see(Some(&plan.activated_by))) {
+            true => refused("somebody else has activated a plan of this directory"),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether whoever typed it may see what was logged for a plan of the directory; what was logged for none is
+    /// nobody's.
+    fn may_see_note(self, plan: Option<&String>) -> bool {
+        self.input.may_see(plan.map(|_| self.input.by.as_str()))
+    }
+
     /// The subcommands that only read.
     fn look_at_plan(
         self,
@@ -63,9 +89,9 @@ impl Invocation<'_> {
         options: &Options<'_>,
     ) -> Result<Vec<Block>, Error> {
         let plans = self.session.coordinator.plans();
-        let project = plans.project(directory).display().to_string();
+        let notes = plans.notes(directory)?;
         let task = options.get("task").map(str::to_owned);
-        let filter = PlanningFilter { project, task, ..PlanningFilter::default() };
+        let filter = PlanningFilter { task, ..notes.filter() };
         Ok(match name {
             "status" => plans.status(directory, options.first())?.blocks(),
             "list" => {
@@ -94,10 +120,17 @@ impl Invocation<'_> {
                 let severity = options.word(self, "severity")?;
                 let owner = options.get("owner").map(str::to_owned);
                 let open = options.get("open").is_some();
-                issue_blocks(&plans.issues(&PlanningFilter { severity, owner, open, ..filter })?)
+                let filter = PlanningFilter { severity, owner, open, ..filter };
+                let mut found = notes.issues(&filter)?;
+                found.retain(|issue| self.may_see_note(issue.plan_id.as_ref()));
+                issue_blocks(&found)
             }
-            "decisions" => decision_blocks(&plans.decisions(&filter)?),
-            "load-snapshot" => match plans.load_snapshot(directory, options.get("task"))? {
+            "decisions" => {
+                let mut found = notes.decisions(&filter)?;
+                found.retain(|decision| self.may_see_note(decision.plan_id.as_ref()));
+                decision_blocks(&found)
+            }
+            "load-snapshot" => match notes.load_snapshot(options.get("task"))? {
                 Some(snapshot) => snapshot_blocks(&snapshot),
                 None => words("There is no snapshot."),
             },
@@ -131,11 +164,18 @@ impl Invocation<'_> {
         options: &Options<'_>,
     ) -> Result<Vec<Block>, Error> {
         let plans = self.session.coordinator.plans();
+        let notes = plans.notes(directory)?;
         let task = options.get("task").map(str::to_owned);
         let text = |name: &str| options.get(name).unwrap_or_default().to_owned();
         Ok(match name {
             "activate" => {
-                plans.activate(directory, options.first(), &self.input.by).await?.blocks()
+                let new = NewActivation {
+                    directory,
+                    named: options.first(),
+                    by: &self.input.by,
+                    again: options.get("again").is_some(),
+                };
+                plans.activate(new).await?.blocks()
             }
             "log-issue" => {
                 let severity: Option<Severity> = options.word(self, "severity")?;
@@ -143,13 +183,17 @@ impl Invocation<'_> {
                 let owner = options.get("owner").map(str::to_owned);
                 let description = text("description");
                 let draft = IssueDraft { task, severity, owner, description };
-                words(format!("{} is logged", plans.log_issue(directory, draft).await?.id))
+                words(format!("{} is logged", notes.log_issue(draft).await?.id))
             }
             "resolve-issue" => {
                 let resolution: Option<Resolution> = options.word(self, "resolution")?;
                 let resolution = resolution.ok_or(Error::MissingField { field: "resolution" })?;
-                let issue = options.first().ok_or_else(|| self.bad("name the issue"))?;
-                let issue = plans.resolve_issue(issue, resolution).await?;
+                let named = options.first().ok_or_else(|| self.bad("name the issue"))?;
+                let issue = notes.find_issue(named)?;
+                if !self.may_see_note(issue.plan_id.as_ref()) {
+                    return Err(windlass_store::Error::UnknownIssue(named.to_owned()).into());
+                }
+                let issue = notes.resolve_issue(named, resolution).await?;
                 words(format!("{} is resolved: {resolution}", issue.id))
             }
             "log-decision" => {
@@ -161,12 +205,12 @@ impl Invocation<'_> {
                     reasoning: text("reasoning"),
                     alternatives: alternatives.collect(),
                 };
-                words(format!("{} is logged", plans.log_decision(directory, draft).await?.id))
+                words(format!("{} is logged", notes.log_decision(draft).await?.id))
             }
             _ => {
                 let task = task.ok_or(Error::MissingField { field: "task" })?;
                 let fields = snapshot_fields(self, options)?;
-                let saved = plans.save_snapshot(directory, &task, &fields).await?;
+                let saved = notes.save_snapshot(&task, &fields).await?;
                 words(format!("{} is saved; /clear is now safe", saved.path))
             }
         })
@@ -187,7 +231,8 @@ impl Invocation<'_> {
             execution_config: ExecutionConfig { model: state.model, ..ExecutionConfig::default() },
             cost_budget: None,
         };
-        let status = self.session.coordinator.plans().begin(directory, run).await?;
+        let plans = self.session.coordinator.plans();
+        let status = plans.begin(plans.need_active(directory)?, run).await?;
         let mut blocks = status.blocks();
         if !self.session.coordinator.queue().has_service()? {
             let text = "No service runs here: start `windlass serve`, or leave and use `windlass plan run`.";
@@ -236,7 +281,7 @@ struct Options<'w> {
 }
 
 /// Options that take no value.
-const FLAGS: &[&str] = &["open"];
+const FLAGS: &[&str] = &["open", "again"];
 
 /// Options that take one.
 const OPTIONS: &[&str] = &[

@@ -11,7 +11,6 @@ use windlass_core::schedule::ScheduleState;
 use windlass_core::text::one_line;
 use windlass_store::Filter;
 
-use super::roles::commitments_report;
 use super::run::Invocation;
 use super::{Block, Reply};
 use crate::parallel::WorkerView;
@@ -47,7 +46,7 @@ impl<'a> Report<'a> {
             "status" => self.status_report()?,
             "queue" => self.queue_report()?,
             "schedule" => self.schedule_report()?,
-            "commitments" => commitments_report(self.coordinator, rest)?,
+            "commitments" => self.invocation.commitments(rest)?,
             "parallel" => self.parallel_report()?,
             "logs" => self.log_report(self.shown_task(rest)?)?,
             "forensics" => self.forensic_report(self.shown_task(rest)?)?,

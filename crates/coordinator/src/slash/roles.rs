@@ -8,7 +8,7 @@ use windlass_core::session::{AxesChange, Scope, Source};
 
 use super::run::Invocation;
 use super::{Block, Reply};
-use crate::{AxesOrder, CommitmentFilter, CommitmentRow, Coordinator, Error};
+use crate::{AxesOrder, CommitmentFilter, CommitmentRow, Error};
 
 impl Invocation<'_> {
     /// Switches to a role (AX-093, AX-094, AX-095).
@@ -43,33 +43,35 @@ impl Invocation<'_> {
         // Said as it is: a surface that gets other axes would draw those in place of the words.
         Ok(self.say(words))
     }
-}
 
-/// What is promised, or one commitment with its evidence.
-pub(super) fn commitments_report(
-    coordinator: &Coordinator,
-    named: &str,
-) -> Result<Vec<Block>, Error> {
-    let ledger = coordinator.commitments();
-    if !named.is_empty() {
-        return Ok(commitment_blocks(&ledger.get(ledger.find(named)?)?));
+    /// What is promised, or one commitment with its evidence. What is another's does not exist.
+    pub(super) fn commitments(self, named: &str) -> Result<Vec<Block>, Error> {
+        let ledger = self.session.coordinator.commitments();
+        if !named.is_empty() {
+            let found = ledger.get(ledger.find(named)?)?;
+            return match self.input.may_see(found.user_id.as_deref()) {
+                true => Ok(commitment_blocks(&found)),
+                false => Err(windlass_store::Error::UnknownCommitment(named.to_owned()).into()),
+            };
+        }
+        let mut rows = ledger.list(&CommitmentFilter::default())?;
+        rows.retain(|row| self.input.may_see(row.user_id.as_deref()));
+        if rows.is_empty() {
+            let words = "Nothing is promised. In the role `/architect` an agent makes commitments.";
+            return Ok(vec![Block::Words { text: words.to_owned() }]);
+        }
+        let row = |row: &CommitmentRow| {
+            vec![
+                row.id.to_string(),
+                row.state.to_string(),
+                row.claimed_by.as_ref().map(Party::to_string).unwrap_or_default(),
+                row.evidence_count.to_string(),
+                row.title.clone(),
+            ]
+        };
+        let headings = ["COMMITMENT", "STATE", "CLAIMED BY", "EVIDENCE", "TITLE"];
+        Ok(vec![Block::table(&headings, &[3], rows.iter().map(row).collect())])
     }
-    let rows = ledger.list(&CommitmentFilter::default())?;
-    if rows.is_empty() {
-        let words = "Nothing is promised. In the role `/architect` an agent makes commitments.";
-        return Ok(vec![Block::Words { text: words.to_owned() }]);
-    }
-    let row = |row: &CommitmentRow| {
-        vec![
-            row.id.to_string(),
-            row.state.to_string(),
-            row.claimed_by.as_ref().map(Party::to_string).unwrap_or_default(),
-            row.evidence_count.to_string(),
-            row.title.clone(),
-        ]
-    };
-    let headings = ["COMMITMENT", "STATE", "CLAIMED BY", "EVIDENCE", "TITLE"];
-    Ok(vec![Block::table(&headings, &[3], rows.iter().map(row).collect())])
 }
 
 fn commitment_blocks(found: &Commitment) -> Vec<Block> {

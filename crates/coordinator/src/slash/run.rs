@@ -8,7 +8,7 @@ use windlass_core::injection::{Control, Injection};
 use super::reports::Report;
 use super::table::{Availability, SlashCommand, TABLE, find};
 use super::words::bad;
-use super::{Block, Effect, Reply, SlashInput};
+use super::{Block, Effect, Reach, Reply, SlashInput};
 use crate::{Error, Sent, Session, SkillCommand, Steered, Talk};
 
 /// A name that needs more changes than this is another name.
@@ -25,8 +25,15 @@ impl Session<'_> {
         let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         let known = ALIASES.iter().find(|(alias, _)| *alias == word).map_or(word, |(_, name)| name);
         let Some(command) = find(known) else { return self.run_skill(word, line, &input).await };
-        if command.availability == Availability::Reserved {
-            return Err(Error::NotAvailable { name: command.name });
+        match (command.availability, input.reach) {
+            (Availability::Reserved, _) => {
+                return Err(Error::NotAvailable { name: command.name });
+            }
+            (Availability::Admins, Reach::Own) => {
+                let what = format!("`/{}` shows or changes everybody's work", command.name);
+                return Err(Error::NotAllowed { what });
+            }
+            (Availability::Admins | Availability::Everywhere, _) => {}
         }
         Invocation { session: self, command, rest: rest.trim(), input: &input }.carry_out().await
     }
@@ -250,7 +257,7 @@ async fn work(
 
 fn help_text(command: &SlashCommand) -> String {
     match command.availability {
-        Availability::Everywhere => command.help.to_owned(),
+        Availability::Everywhere | Availability::Admins => command.help.to_owned(),
         Availability::Reserved => format!("{} Not available yet.", command.help),
     }
 }

@@ -43,11 +43,13 @@ impl Group {
     }
 }
 
-/// Whether a command can be used. Every surface has every command; anyone who may write to the session may
-/// use them.
+/// Whether a command can be used, and by whom. Every surface has every command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Availability {
+    /// Whoever may write to the session may use it; it shows and changes what is theirs.
     Everywhere,
+    /// It shows or changes everybody's work: over HTTP it is for admins.
+    Admins,
     /// Its name is kept free: the feature is not built.
     Reserved,
 }
@@ -154,7 +156,7 @@ table! {
             "Find things out; nothing is changed.",
         "implement" "[GOAL]" Nothing Everywhere:
             "Build.",
-        "repair" "[--autonomous]" Nothing Everywhere:
+        "repair" "[--autonomous]" Nothing Admins:
             "Check the installation and repair what is broken.",
         "architect" "" Nothing Everywhere:
             "Plan and make commitments; nothing is changed.",
@@ -168,24 +170,24 @@ table! {
         "pause" "[TASK]" Task Everywhere: "Park the task at its next boundary.",
         "resume" "[TASK]" Task Everywhere: "Resume a paused task.",
         "stop" "[WHY]" Nothing Everywhere: "Cancel the session's work and what waits in its queue.",
-        "remote" "[QUESTION ANSWER [--mode M] [--control C] [--permission-profile P] [--model-mode M]]" Question Everywhere:
+        "remote" "[QUESTION ANSWER [--mode M] [--control C] [--permission-profile P] [--model-mode M]]" Question Admins:
             "List what waits for an answer, or answer it, also with other axes.",
         "plans" "[SUBCOMMAND …]" Plans Everywhere:
             "Show how far the active plan is, or do what `windlass plan SUBCOMMAND` does.",
-        "parallel" "[status]" Nothing Everywhere: "Show the parallel workers: their worktrees, heartbeats and claims.",
+        "parallel" "[status]" Nothing Admins: "Show the parallel workers: their worktrees, heartbeats and claims.",
         "workflow" "[RUN | run NAME TITLE]" Nothing Everywhere:
             "List workflows and their runs, show a run, or start one.",
-        "schedule" "" Nothing Everywhere: "List what happens automatically, and when.",
+        "schedule" "" Nothing Admins: "List what happens automatically, and when.",
     }
     Look {
-        "tasks" "" Nothing Everywhere: "List all tasks, what they wait for, and what they cost.",
-        "status" "" Nothing Everywhere: "Show how much runs and waits, and whether a service runs.",
+        "tasks" "" Nothing Admins: "List all tasks, what they wait for, and what they cost.",
+        "status" "" Nothing Admins: "Show how much runs and waits, and whether a service runs.",
         "queue" "" Nothing Everywhere: "Show the session's tasks in the order in which they start.",
         "commitments" "[COMMITMENT]" Nothing Everywhere: "List promised work, or show one piece of it.",
         "logs" "[TASK]" Task Everywhere: "Show the last events of a task.",
         "forensics" "[TASK]" Task Everywhere: "Show why a task stands where it stands.",
-        "cost" "[TASK]" Task Everywhere: "Show tokens and cost by model.",
-        "doctor" "[fix | heal]" Nothing Everywhere: "Check the installation.",
+        "cost" "[TASK]" Task Admins: "Show tokens and cost by model.",
+        "doctor" "[fix | heal]" Nothing Admins: "Check the installation.",
     }
     Session {
         "session-report" "[DATE]" Nothing Everywhere:
@@ -205,11 +207,12 @@ pub fn markdown() -> String {
         let _ = write!(text, "\n### {}\n\n| command | what it does |\n|---|---|\n", group.title());
         for command in TABLE.iter().filter(|command| command.group == group) {
             let usage = command.usage().replace('|', "\\|");
+            let mark = if command.availability == Availability::Admins { " \\*" } else { "" };
             let reserved = match command.availability {
-                Availability::Everywhere => "",
+                Availability::Everywhere | Availability::Admins => "",
                 Availability::Reserved => " Not available yet.",
             };
-            let _ = writeln!(text, "| `{usage}` | {}{reserved} |", command.help);
+            let _ = writeln!(text, "| `{usage}`{mark} | {}{reserved} |", command.help);
         }
     }
     text.push_str(TAIL);
@@ -220,7 +223,8 @@ const HEAD: &str = "\
 ## Slash commands
 
 This part is made from the table in `crates/coordinator/src/slash/table.rs`; a test keeps it so. The same commands work in
-`windlass chat`, in the terminal, on the web page, over the API and in `windlass send SESSION \"/…\"`.
+`windlass chat`, in the terminal, on the web page, over the API and in `windlass send SESSION \"/…\"`. Over HTTP an operator sees
+and changes what is theirs: those marked with \\* show or change everybody's work, and are for admins.
 ";
 
 const TAIL: &str = "

@@ -1,6 +1,7 @@
 //! `/workflow`: the workflows of the session's directory, their runs, and starting one.
 
 use windlass_core::command::ExecutionConfig;
+use windlass_core::id::TaskId;
 use windlass_core::text::one_line;
 
 use super::run::Invocation;
@@ -24,13 +25,25 @@ impl Invocation<'_> {
                     rest.trim().split_once(char::is_whitespace).unwrap_or((rest.trim(), ""));
                 self.start_workflow(name, title).await
             }
-            (run, _) => Ok(self.reply(run_blocks(&workflows.status(workflows.find(run)?)?))),
+            (named, _) => {
+                let run = workflows.find(named)?;
+                match self.may_see_task(run)? {
+                    true => Ok(self.reply(run_blocks(&workflows.status(run)?))),
+                    false => Err(windlass_store::Error::UnknownTask(named.to_owned()).into()),
+                }
+            }
         }
+    }
+
+    /// Whether whoever typed it may see a task.
+    fn may_see_task(self, task: TaskId) -> Result<bool, Error> {
+        let origin = self.session.coordinator.tasks().origin(task)?;
+        Ok(origin.is_some_and(|origin| self.input.may_see(origin.user.as_deref())))
     }
 
     fn list_workflows(self) -> Result<Reply, Error> {
         let workflows = self.session.coordinator.workflows();
-        let found = workflows.list(&self.directory()?);
+        let found = workflows.list(&self.own_directory()?);
         let mut blocks = vec![match found.is_empty() {
             true => {
                 Block::Words { text: "There are no workflows in .windlass/workflows.".to_owned() }
@@ -43,7 +56,12 @@ impl Invocation<'_> {
                 Block::table(&["WORKFLOW", "STEPS", "ABOUT"], &[1], found.iter().map(row).collect())
             }
         }];
-        let runs = workflows.runs(RUNS)?;
+        let mut runs = Vec::new();
+        for run in workflows.runs(RUNS)? {
+            if self.may_see_task(run.run)? {
+                runs.push(run);
+            }
+        }
         if !runs.is_empty() {
             blocks.push(Block::heading("Runs"));
             let row = |run: crate::workflows::RunRow| {
@@ -68,7 +86,7 @@ impl Invocation<'_> {
             workflow: name.to_owned(),
             title: title.to_owned(),
             inputs: Default::default(),
-            directory: self.directory()?,
+            directory: self.own_directory()?,
             axes: self.session.state()?.axes,
             execution_config: ExecutionConfig::default(),
             driver: self.input.driver,

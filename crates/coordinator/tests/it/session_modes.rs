@@ -3,9 +3,11 @@
 use windlass_coordinator::slash::SlashInput;
 use windlass_coordinator::{AxesOrder, Error, Limits};
 use windlass_core::axes::{PermissionProfile, RunControl};
-use windlass_core::event::Event;
+use windlass_core::event::{Event, StatusChanged};
 use windlass_core::id::TaskId;
 use windlass_core::session::{AxesChange, Scope, Source};
+use windlass_core::status::{StatusReason, TaskStatus};
+use windlass_store::Level;
 
 use crate::conversations::Talking;
 
@@ -143,6 +145,84 @@ async fn a_change_for_the_next_unit_is_taken_back() {
             "for-next-unit user build | autonomous | trusted | smart".to_owned()
         ]
     );
+}
+
+/// MS-090: what was changed for good meanwhile stays, also between two changes for the next unit.
+#[tokio::test]
+async fn the_end_of_a_unit_takes_back_only_what_was_for_it() {
+    let talking = Talking::begin("goal: unused\nreplies: [{say: one}, {say: two}]").await;
+    talking.run("/model-mode deep for-next-unit").await;
+    talking.run("/permission-profile trusted").await;
+    talking.run("/control autonomous for-next-unit").await;
+    assert_eq!(talking.axes(), "build | autonomous | trusted | deep");
+    talking.say("work").await;
+    assert_eq!(talking.axes(), "chat | manual | trusted | smart");
+}
+
+/// MS-090: the end of a conversation that waits is no unit.
+#[tokio::test]
+async fn a_clear_leaves_a_change_for_the_next_unit_to_it() {
+    for line in ["/clear", "/stop"] {
+        let talking = Talking::begin("goal: unused\nreplies: [{say: one}, {say: two}]").await;
+        talking.say("hello").await;
+        talking.run("/model-mode deep for-next-unit").await;
+        talking.run(line).await;
+        assert_eq!(talking.axes(), "chat | manual | normal | deep", "{line}");
+        talking.say("work").await;
+        assert_eq!(talking.axes(), "chat | manual | normal | smart", "{line}");
+    }
+}
+
+/// MS-056: a change that comes while a task is about to ask does not wait for the answer.
+#[tokio::test]
+async fn a_change_just_before_a_question_holds_at_once() {
+    let script = "
+        goal: unused
+        replies:
+          - ask_user: {question: which colour?}
+          - say: done
+    ";
+    let talking = Talking::begin(script).await;
+    let task = talking.say("paint").await;
+    assert_eq!(talking.status(task).0, TaskStatus::Blocked);
+    // As if the process had read its mail for the last time, and now asks.
+    let owner = talking.stage.store.owners().own(task).await.unwrap();
+    let moved = |from, to, reason| {
+        let moved = Event::StatusChanged(StatusChanged::new(from, to, reason));
+        owner.append_to(task, talking.stage.coordinator.now(), vec![moved], Level::Synced)
+    };
+    moved(TaskStatus::Blocked, TaskStatus::Running, StatusReason::User).await.unwrap();
+    let said = talking.run("/mode build").await;
+    assert!(said.contains("when the running step has ended"), "{said}");
+    assert_eq!(talking.axes(), "chat | manual | normal | smart");
+    moved(TaskStatus::Running, TaskStatus::Blocked, StatusReason::Question).await.unwrap();
+    assert_eq!(talking.axes(), "build | manual | normal | smart");
+    drop(owner);
+    assert_eq!(scopes(&talking), ["now user build | manual | normal | smart"]);
+    talking.run(&format!("/remote {task} blue")).await;
+    talking.stage.drive(task).await;
+    let state = talking.stage.coordinator.tasks().state(task).unwrap();
+    assert_eq!(state.axes.to_string(), "build | manual | normal | smart");
+    assert_eq!(scopes(&talking).len(), 1, "the task follows, and the session has it once");
+    assert!(talking.stage.store.projections().verify().unwrap().is_empty());
+}
+
+/// A role that the session took at once is not taken again when its task follows.
+#[tokio::test]
+async fn a_role_is_one_change_of_its_session() {
+    let talking = Talking::begin("goal: unused\nreplies: [{say: one}, {say: two}]").await;
+    talking.say("hello").await;
+    talking.run("/architect").await;
+    talking.run("/mode build").await;
+    talking.say("more").await;
+    assert_eq!(
+        scopes(&talking),
+        [
+            "now role plan | manual | restricted | smart",
+            "now user build | manual | restricted | smart"
+        ]
+    );
+    assert_eq!(talking.axes(), "build | manual | restricted | smart");
 }
 
 /// A change that nobody waits for counts at once, also for what is parked.

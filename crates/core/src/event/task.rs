@@ -18,7 +18,7 @@ use crate::planning::PlanTask;
 use crate::policy::allow::AllowRule;
 use crate::role::Role;
 use crate::schedule::DeadlineAction;
-use crate::session::{Scope, Source};
+use crate::session::{AxesChange, Scope, Source};
 use crate::status::{StatusReason, TaskStatus};
 use crate::string_enum;
 
@@ -258,6 +258,9 @@ pub struct ModeChanged {
     /// The role after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
+    /// In a session: the axes that were named, also where they were the same already.
+    #[serde(default, skip_serializing_if = "AxesChange::is_empty")]
+    pub wanted: AxesChange,
     pub reason: String,
     /// When it was to take effect.
     pub scope: Scope,
@@ -285,6 +288,7 @@ impl ModeChanged {
             from,
             to,
             role: None,
+            wanted: AxesChange::default(),
             reason,
             scope: Scope::Now,
             source,
@@ -292,6 +296,14 @@ impl ModeChanged {
             change: None,
             reverts: false,
             task: None,
+        }
+    }
+
+    /// The axes that it is about.
+    pub fn named_axes(&self) -> AxesChange {
+        match self.wanted.is_empty() {
+            true => AxesChange::between(&self.from, &self.to),
+            false => self.wanted,
         }
     }
 }

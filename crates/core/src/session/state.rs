@@ -48,10 +48,8 @@ pub enum Boundary {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Borrowed {
     pub change: ChangeId,
-    /// The axes before it.
-    pub from: Axes,
-    /// The axes that it set.
-    pub to: Axes,
+    /// The axes that it set and that nobody has changed since, as they were before it.
+    pub back: AxesChange,
 }
 
 impl SessionState {
@@ -96,14 +94,22 @@ impl SessionState {
         self.role = changed.role;
         self.before_role = self.role.and(self.before_role.or(Some(changed.from)));
         self.pending.retain(|request| Some(request.change) != changed.change);
-        match (changed.change, changed.reverts) {
-            (_, true) => self.borrowed = None,
-            (Some(change), false) if changed.scope == Scope::ForNextUnit => {
-                let before = self.borrowed.take().map_or(changed.from, |before| before.from);
-                self.borrowed = Some(Borrowed { change, from: before, to: changed.to });
+        let before = self.borrowed.take();
+        self.borrowed = match (changed.change, changed.scope) {
+            _ if changed.reverts => None,
+            (Some(change), Scope::ForNextUnit) => {
+                // Of two such changes of one axis, the first knows what was there before.
+                let earlier = before.map(|before| before.back).unwrap_or_default();
+                let back = earlier.or(AxesChange::between(&changed.to, &changed.from));
+                Some(Borrowed { change, back })
             }
-            (_, false) => {}
-        }
+            // What is changed for good is not taken back, also where it was the same already.
+            _ => before.map(|before| Borrowed {
+                back: before.back.without(&changed.named_axes()),
+                ..before
+            }),
+        };
+        self.borrowed.take_if(|borrowed| borrowed.back.is_empty());
     }
 
     /// What a person wants who switches to a role: its preset, over the axes that there were before any role.
@@ -121,6 +127,7 @@ impl SessionState {
             from: self.axes,
             to: request.wanted.apply(&self.axes),
             role: request.wanted.role_after(self.role),
+            wanted: request.wanted,
             reason: request.reason.clone(),
             scope: request.scope,
             source: request.source,
@@ -162,48 +169,42 @@ impl SessionState {
 
     /// Takes back what a change for one unit has set, where nobody has changed it since.
     fn reversal(&self, borrowed: &Borrowed, task: TaskId) -> ModeChanged {
-        let set = AxesChange::between(&borrowed.from, &borrowed.to);
-        let Borrowed { change, from, to } = borrowed;
-        let now = self.axes;
-        let back = AxesChange {
-            work_mode: set
-                .work_mode
-                .filter(|_| now.work_mode == to.work_mode)
-                .map(|_| from.work_mode),
-            run_control: set
-                .run_control
-                .filter(|_| now.run_control == to.run_control)
-                .map(|_| from.run_control),
-            permission_profile: set
-                .permission_profile
-                .filter(|_| now.permission_profile == to.permission_profile)
-                .map(|_| from.permission_profile),
-            model_mode: set
-                .model_mode
-                .filter(|_| now.model_mode == to.model_mode)
-                .map(|_| from.model_mode),
-            surface: None,
-            role: None,
-        };
+        let back = borrowed.back;
         ModeChanged {
-            from: now,
-            to: back.apply(&now),
+            from: self.axes,
+            to: back.apply(&self.axes),
             role: back.role_after(self.role),
+            wanted: back,
             reason: "the unit that it was for has ended".to_owned(),
             scope: Scope::ForNextUnit,
             source: super::Source::User,
             by: String::new(),
-            change: Some(*change),
+            change: Some(borrowed.change),
             reverts: true,
             task: Some(task),
         }
+    }
+
+    /// What the standstill of all work does: what waited for the end of a step takes effect, because no step will
+    /// end before somebody answers or resumes.
+    pub fn at_standstill(&self, task: Option<TaskId>) -> Vec<SessionEvent> {
+        let mut state = self.clone();
+        let mut events = Vec::new();
+        for request in &self.pending {
+            if matches!(request.scope, Scope::Now | Scope::AfterCurrentTool) {
+                let event = SessionEvent::ModeChanged(state.carry_out(request, task));
+                state.apply(&event);
+                events.push(event);
+            }
+        }
+        events
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::axes::{ModelMode, Surface, WorkMode};
+    use crate::axes::{ModelMode, PermissionProfile, RunControl, Surface, WorkMode};
     use crate::session::Source;
 
     fn state() -> SessionState {
@@ -305,6 +306,32 @@ mod tests {
         let chat = AxesChange { work_mode: Some(WorkMode::Chat), ..AxesChange::default() };
         let (role, _) = order(&mut state, "four", chat);
         assert_eq!((role, state.before_role), (None, None));
+    }
+
+    /// An end of unit takes back what was borrowed for it, and nothing that was changed for good meanwhile: not between
+    /// two borrowings, and not where the change for good named the value that was there already.
+    #[test]
+    fn what_is_changed_for_good_between_two_borrowings_stays() {
+        let profile =
+            |profile| AxesChange { permission_profile: Some(profile), ..AxesChange::default() };
+        let control =
+            AxesChange { run_control: Some(RunControl::Autonomous), ..AxesChange::default() };
+        let carry = |state: &mut SessionState, name: &str, wanted, scope| {
+            let changed = state.carry_out(&request(name, wanted, scope), None);
+            state.apply(&SessionEvent::ModeChanged(changed));
+        };
+        let mut one = state();
+        carry(&mut one, "borrow", deep(), Scope::ForNextUnit);
+        carry(&mut one, "keep", profile(PermissionProfile::Trusted), Scope::Now);
+        carry(&mut one, "borrow more", control, Scope::ForNextUnit);
+        end_unit(&mut one);
+        assert_eq!(one.axes.to_string(), "chat | manual | trusted | smart");
+        let mut two = state();
+        carry(&mut two, "borrow", profile(PermissionProfile::Trusted), Scope::ForNextUnit);
+        carry(&mut two, "keep", profile(PermissionProfile::Trusted), Scope::Now);
+        assert!(two.borrowed.is_none());
+        assert!(end_unit(&mut two).is_empty());
+        assert_eq!(two.axes.to_string(), "chat | manual | trusted | smart");
     }
 
     /// What a person has changed since is not taken back with the rest.

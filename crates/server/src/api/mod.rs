@@ -20,6 +20,7 @@ mod outputs;
 mod pictures;
 mod schedules;
 mod plans;
+mod plan_notes;
 mod cost;
 mod parallel;
 mod context;
@@ -81,6 +82,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .merge(pictures::routes())
         .merge(schedules::routes())
         .merge(plans::routes())
+        .merge(plan_notes::routes())
         .merge(cost::routes())
         .merge(parallel::routes())
         .merge(context::routes())

@@ -1,4 +1,4 @@
-//! Plans: which are activated, how far they are, their issues, decisions and snapshots.
+//! Plans: which are activated, and how far they are.
 
 use std::path::{Path, PathBuf};
 
@@ -6,35 +6,25 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-use windlass_coordinator::plans::{
-    DecisionDraft, IssueDraft, PlanRow, PlanRun, PlanStatus, PlanningFilter,
-};
+use windlass_coordinator::plans::{NewActivation as Activating, PlanRow, PlanRun, PlanStatus};
 use windlass_core::axes::{Axes, WorkMode};
 use windlass_core::command::ExecutionConfig;
 use windlass_core::event::Driver;
-use windlass_core::id::{IssueId, PlanId, SessionId};
+use windlass_core::id::{PlanId, SessionId};
 
 use super::answers::{ChangeRefused, ReadRefused, created};
 use super::owned;
 use super::tasks::invalid;
 use crate::auth::User;
-use crate::extract::{Body, Id, Params};
+use crate::extract::{Body, Id};
 use crate::problem::Problem;
 use crate::state::AppState;
 
 pub(super) fn routes() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new()
-        .routes(routes!(list, activate))
-        .routes(routes!(get))
-        .routes(routes!(run))
-        .routes(routes!(issues, log_issue))
-        .routes(routes!(resolve_issue))
-        .routes(routes!(decisions, log_decision))
-        .routes(routes!(snapshot, save_snapshot))
+    OpenApiRouter::new().routes(routes!(list, activate)).routes(routes!(get)).routes(routes!(run))
 }
 
 /// A plan and how far it is.
@@ -124,7 +114,7 @@ struct PlanList {
 }
 
 /// A plan that the user may see.
-async fn find(state: &AppState, user: &User, id: PlanId) -> Result<PlanRow, Problem> {
+pub(super) async fn find(state: &AppState, user: &User, id: PlanId) -> Result<PlanRow, Problem> {
     let row = state.read(move |coordinator| coordinator.plans().get(id)).await?;
     let row = row.filter(|row| user.may_see(Some(&row.activated_by)));
     row.ok_or_else(|| Problem::not_found("unknown-plan", format!("there is no plan `{id}`")))
@@ -168,6 +158,9 @@ struct NewActivation {
     session_id: String,
     /// The plan: a name of `.windlass/plans`, or a file of the directory; the only one there is without.
     plan: Option<String>,
+    /// Work on its finished tasks once more; without it they stay finished.
+    #[serde(default)]
+    again: bool,
 }
 
 /// What the activation of a plan has loaded.
@@ -203,7 +196,10 @@ async fn activate(
     if named.is_some_and(|name| Path::new(name).is_absolute() || name.contains("..")) {
         return Err(invalid("`plan` names a plan of the session's directory"));
     }
-    let found = state.coordinator.plans().activate(&directory, named, &user.name).await?;
+    check_takeover(&state, &user, &directory).await?;
+    let (directory, again) = (directory.as_path(), wanted.again);
+    let new = Activating { directory, named, by: &user.name, again };
+    let found = state.coordinator.plans().activate(new).await?;
     Ok(created(ActivationEntry {
         plan_id: found.plan_id.to_string(),
         name: found.name,
@@ -212,6 +208,25 @@ async fn activate(
         agents: found.agents,
         tasks: found.tasks,
     }))
+}
+
+/// An operator does not replace the plans that others have activated in a directory.
+async fn check_takeover(state: &AppState, user: &User, directory: &Path) -> Result<(), Problem> {
+    let directory = directory.to_owned();
+    let all = state
+        .read(move |coordinator| {
+            let project = coordinator.plans().project(&directory).display().to_string();
+            let all = coordinator.plans().list()?.into_iter();
+            Ok(all.filter(|plan| plan.project == project).collect::<Vec<_>>())
+        })
+        .await?;
+    match all.iter().all(|plan| user.may_see(Some(&plan.activated_by))) {
+        true => Ok(()),
+        false => {
+            let detail = "somebody else has activated a plan of this directory";
+            Err(Problem::forbidden("not-allowed", detail))
+        }
+    }
 }
 
 /// Work through a plan: its tasks are queued for this service, in the order of what they wait for
@@ -235,275 +250,6 @@ async fn run(
         execution_config: ExecutionConfig::default(),
         cost_budget: None,
     };
-    let status = state.coordinator.plans().begin(Path::new(&row.project), run).await?;
+    let status = state.coordinator.plans().begin(row, run).await?;
     Ok(Json(PlanEntry::from(status)))
-}
-
-/// An issue that somebody logged.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct IssueEntry {
-    id: String,
-    plan_id: Option<String>,
-    task_id: Option<String>,
-    /// `low`, `medium`, `high` or `critical`.
-    severity: String,
-    owner_team: Option<String>,
-    description: String,
-    created_at: String,
-    resolved_at: Option<String>,
-    /// `fixed`, `not_an_issue`, `duplicate` or `wont_fix`.
-    resolution: Option<String>,
-}
-
-impl From<windlass_coordinator::plans::Issue> for IssueEntry {
-    fn from(issue: windlass_coordinator::plans::Issue) -> Self {
-        Self {
-            id: issue.id.to_string(),
-            plan_id: issue.plan_id,
-            task_id: issue.task_id,
-            severity: issue.severity.to_string(),
-            owner_team: issue.owner_team,
-            description: issue.description,
-            created_at: issue.created_at.to_string(),
-            resolved_at: issue.resolved_at.map(|at| at.to_string()),
-            resolution: issue.resolution.map(|resolution| resolution.to_string()),
-        }
-    }
-}
-
-#[derive(Serialize, ToSchema)]
-struct IssueList {
-    issues: Vec<IssueEntry>,
-}
-
-/// Which issues are wanted.
-#[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-struct IssueFilter {
-    /// Those of this task.
-    task: Option<String>,
-    /// Those of this severity.
-    severity: Option<String>,
-    /// Those of this team or person.
-    owner: Option<String>,
-}
-
-/// List the issues of a plan's project
-#[utoipa::path(get, path = "/v1/plans/{plan_id}/issues", operation_id = "list_issues", tag = "plans",
-    params(("plan_id" = String, Path, description = "The plan"), IssueFilter),
-    responses((status = 200, description = "Issues", body = IssueList), ReadRefused))]
-async fn issues(
-    State(state): State<AppState>,
-    user: User,
-    Id(id): Id<PlanId>,
-    Params(wanted): Params<IssueFilter>,
-) -> Result<Json<IssueList>, Problem> {
-    let row = find(&state, &user, id).await?;
-    let severity = wanted.severity.map(|word| word.parse()).transpose();
-    let severity = severity.map_err(|error: windlass_core::axes::UnknownValue| {
-        Problem::bad_request(format!("`severity`: {error}"))
-    })?;
-    let filter = PlanningFilter {
-        project: row.project,
-        task: wanted.task,
-        severity,
-        owner: wanted.owner,
-        ..PlanningFilter::default()
-    };
-    let found = state.read(move |coordinator| coordinator.plans().issues(&filter)).await?;
-    Ok(Json(IssueList { issues: found.into_iter().map(IssueEntry::from).collect() }))
-}
-
-/// An issue to log.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct NewIssue {
-    /// `low`, `medium`, `high` or `critical`.
-    severity: String,
-    description: String,
-    /// The task of the plan that it concerns.
-    task: Option<String>,
-    /// The team or the person that should look at it.
-    owner: Option<String>,
-}
-
-/// Log an issue
-#[utoipa::path(post, path = "/v1/plans/{plan_id}/issues", operation_id = "log_issue", tag = "plans", request_body = NewIssue,
-    params(("plan_id" = String, Path, description = "The plan")),
-    responses((status = 201, description = "The issue", body = IssueEntry), ReadRefused, ChangeRefused))]
-async fn log_issue(
-    State(state): State<AppState>,
-    user: User,
-    Id(id): Id<PlanId>,
-    Body(wanted): Body<NewIssue>,
-) -> Result<Response, Problem> {
-    let row = find(&state, &user, id).await?;
-    let severity = wanted.severity.parse();
-    let severity = severity.map_err(|error: windlass_core::axes::UnknownValue| {
-        invalid(format!("`severity`: {error}"))
-    })?;
-    let NewIssue { description, task, owner, .. } = wanted;
-    let draft = IssueDraft { task, severity, owner, description };
-    let issue = state.coordinator.plans().log_issue(Path::new(&row.project), draft).await?;
-    Ok(created(IssueEntry::from(issue)))
-}
-
-/// What became of an issue.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct NewResolution {
-    /// `fixed`, `not_an_issue`, `duplicate` or `wont_fix`.
-    resolution: String,
-}
-
-/// Say what became of an issue
-#[utoipa::path(post, path = "/v1/issues/{issue_id}/resolve", operation_id = "resolve_issue", tag = "plans", request_body = NewResolution,
-    params(("issue_id" = String, Path, description = "The issue")),
-    responses((status = 200, description = "The issue", body = IssueEntry), ReadRefused, ChangeRefused))]
-async fn resolve_issue(
-    State(state): State<AppState>,
-    _user: User,
-    Id(id): Id<IssueId>,
-    Body(wanted): Body<NewResolution>,
-) -> Result<Json<IssueEntry>, Problem> {
-    let resolution = wanted.resolution.parse();
-    let resolution = resolution.map_err(|error: windlass_core::axes::UnknownValue| {
-        invalid(format!("`resolution`: {error}"))
-    })?;
-    let issue = state.coordinator.plans().resolve_issue(&id.to_string(), resolution).await?;
-    Ok(Json(IssueEntry::from(issue)))
-}
-
-/// A decision that somebody logged.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-struct DecisionEntry {
-    id: String,
-    plan_id: Option<String>,
-    task_id: Option<String>,
-    title: String,
-    reasoning: String,
-    /// What else was possible.
-    alternatives: Vec<String>,
-    created_at: String,
-}
-
-impl From<windlass_coordinator::plans::Decision> for DecisionEntry {
-    fn from(decision: windlass_coordinator::plans::Decision) -> Self {
-        Self {
-            id: decision.id.to_string(),
-            plan_id: decision.plan_id,
-            task_id: decision.task_id,
-            title: decision.title,
-            reasoning: decision.reasoning,
-            alternatives: decision.alternatives,
-            created_at: decision.created_at.to_string(),
-        }
-    }
-}
-
-#[derive(Serialize, ToSchema)]
-struct DecisionList {
-    decisions: Vec<DecisionEntry>,
-}
-
-/// List the decisions of a plan's project
-#[utoipa::path(get, path = "/v1/plans/{plan_id}/decisions", operation_id = "list_decisions", tag = "plans",
-    params(("plan_id" = String, Path, description = "The plan")),
-    responses((status = 200, description = "Decisions", body = DecisionList), ReadRefused))]
-async fn decisions(
-    State(state): State<AppState>,
-    user: User,
-    Id(id): Id<PlanId>,
-) -> Result<Json<DecisionList>, Problem> {
-    let row = find(&state, &user, id).await?;
-    let filter = PlanningFilter { project: row.project, ..PlanningFilter::default() };
-    let found = state.read(move |coordinator| coordinator.plans().decisions(&filter)).await?;
-    Ok(Json(DecisionList { decisions: found.into_iter().map(DecisionEntry::from).collect() }))
-}
-
-/// A decision to log.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct NewDecision {
-    title: String,
-    reasoning: String,
-    /// What else was possible; at least one.
-    #[schema(min_items = 1)]
-    alternatives: Vec<String>,
-    /// The task of the plan that it concerns.
-    task: Option<String>,
-}
-
-/// Log a decision
-#[utoipa::path(post, path = "/v1/plans/{plan_id}/decisions", operation_id = "log_decision", tag = "plans", request_body = NewDecision,
-    params(("plan_id" = String, Path, description = "The plan")),
-    responses((status = 201, description = "The decision", body = DecisionEntry), ReadRefused, ChangeRefused))]
-async fn log_decision(
-    State(state): State<AppState>,
-    user: User,
-    Id(id): Id<PlanId>,
-    Body(wanted): Body<NewDecision>,
-) -> Result<Response, Problem> {
-    let row = find(&state, &user, id).await?;
-    let NewDecision { title, reasoning, alternatives, task } = wanted;
-    let draft = DecisionDraft { task, title, reasoning, alternatives };
-    let decision = state.coordinator.plans().log_decision(Path::new(&row.project), draft).await?;
-    Ok(created(DecisionEntry::from(decision)))
-}
-
-/// Which snapshot is wanted.
-#[derive(Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-struct SnapshotFilter {
-    /// The task that left it, or that comes after those that did; the one saved last without.
-    task: Option<String>,
-}
-
-/// Read what a task left, or what the tasks before it left
-#[utoipa::path(get, path = "/v1/plans/{plan_id}/snapshot", operation_id = "load_snapshot", tag = "plans",
-    params(("plan_id" = String, Path, description = "The plan"), SnapshotFilter),
-    responses((status = 200, description = "The snapshot", body = Object), ReadRefused))]
-async fn snapshot(
-    State(state): State<AppState>,
-    user: User,
-    Id(id): Id<PlanId>,
-    Params(wanted): Params<SnapshotFilter>,
-) -> Result<Json<Value>, Problem> {
-    let row = find(&state, &user, id).await?;
-    let found = state
-        .read(move |coordinator| {
-            coordinator.plans().load_snapshot(Path::new(&row.project), wanted.task.as_deref())
-        })
-        .await?;
-    let unknown = || Problem::not_found("unknown-snapshot", "there is no snapshot");
-    Ok(Json(serde_json::json!(found.ok_or_else(unknown)?)))
-}
-
-/// What the next task must know; all four fields besides the task are needed.
-#[derive(Deserialize, ToSchema)]
-struct NewSnapshot {
-    /// The task that leaves it.
-    task: String,
-    /// `failingTests`, `techDebt`, `openDecisions` and `nextTaskIntent`.
-    #[serde(flatten)]
-    #[schema(value_type = Object)]
-    fields: Map<String, Value>,
-}
-
-/// Save what the next task must know
-#[utoipa::path(post, path = "/v1/plans/{plan_id}/snapshot", operation_id = "save_snapshot", tag = "plans", request_body = NewSnapshot,
-    params(("plan_id" = String, Path, description = "The plan")),
-    responses((status = 201, description = "The snapshot", body = Object), ReadRefused, ChangeRefused))]
-async fn save_snapshot(
-    State(state): State<AppState>,
-    user: User,
-    Id(id): Id<PlanId>,
-    Body(wanted): Body<NewSnapshot>,
-) -> Result<Response, Problem> {
-    let row = find(&state, &user, id).await?;
-    let plans = state.coordinator.plans();
-    let saved = plans.save_snapshot(Path::new(&row.project), &wanted.task, &wanted.fields).await?;
-    Ok(created(serde_json::json!(saved.snapshot)))
 }

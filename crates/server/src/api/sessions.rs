@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-use windlass_coordinator::slash::SlashInput;
+use windlass_coordinator::slash::{Reach, SlashInput};
 use windlass_coordinator::views::{SessionDetails, SessionPlace, TaskEntry};
 use windlass_coordinator::{AxesOrder, Coordinator, NewSession, Sent, Talk};
 use windlass_core::axes::{Axes, Surface};
@@ -299,10 +299,6 @@ struct CommandLine {
     line: String,
 }
 
-/// Commands that show other people's work too, which an operator does not see.
-const EVERYBODYS: &[&str] =
-    &["tasks", "status", "remote", "cost", "parallel", "schedule", "doctor"];
-
 /// Carry out a slash command; the answer is data that any surface can draw (MS-175)
 #[utoipa::path(post, path = "/v1/sessions/{session_id}/commands", operation_id = "run_command", tag = "sessions", request_body = CommandLine,
     params(("session_id" = String, Path, description = "The session"),
@@ -315,13 +311,12 @@ async fn run_command(
     Change { once, body: command }: Change<CommandLine>,
 ) -> Result<Json<Value>, Problem> {
     owned::session(&state, &user, session).await?;
-    let name = command.line.trim().trim_start_matches('/').split_whitespace().next();
-    if user.access == Access::Operator && name.is_some_and(|name| EVERYBODYS.contains(&name)) {
-        let detail = "this command shows everybody's work, which is for admins";
-        return Err(Problem::forbidden("not-allowed", detail));
-    }
+    let reach = match user.access {
+        Access::Operator => Reach::Own,
+        Access::Viewer | Access::Admin => Reach::Everything,
+    };
     let input = SlashInput::for_service(command.line, user.name);
-    let input = SlashInput { request: once.name(), ..input };
+    let input = SlashInput { reach, request: once.name(), ..input };
     let reply = state.coordinator.session(session).run(input).await?;
     Ok(Json(json!(reply)))
 }

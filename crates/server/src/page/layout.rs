@@ -178,7 +178,7 @@ pub fn attach() -> Markup {
 pub fn commands() -> Markup {
     html! {
         ul #completions role="listbox" aria-label="Commands" hidden {
-            @for command in TABLE.iter().filter(|one| one.availability == Availability::Everywhere) {
+            @for command in TABLE.iter().filter(|one| one.availability != Availability::Reserved) {
                 li role="option" aria-selected="false" data-name=(command.name) {
                     code { (command.usage()) } span { (command.help) }
                 }
@@ -197,7 +197,7 @@ mod tests {
         let drawn = commands().0;
         for command in TABLE {
             let offered = drawn.contains(&format!(r#"data-name="{}""#, command.name));
-            let wanted = command.availability == Availability::Everywhere;
+            let wanted = command.availability != Availability::Reserved;
             assert_eq!(offered, wanted, "{}", command.name);
         }
     }

@@ -114,6 +114,7 @@ fn event(choice: &Choice, state: &TaskState, at: Timestamp) -> Option<Event> {
                 ..state.axes
             },
             role: (amount % 2 == 0).then(|| pick(Role::ALL, detail)),
+            wanted: Default::default(),
             reason: text(),
             scope: Scope::Now,
             source: Source::User,

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use serde_json::json;
-use windlass_coordinator::plans::{Problem, TEMPLATES, check_bookends, check_prompts, plan_blocks};
+use windlass_coordinator::plans::{
+    NewActivation, Problem, TEMPLATES, check_bookends, check_prompts, plan_blocks,
+};
 use windlass_coordinator::slash::Block;
 use windlass_core::shown::{shown, shown_path};
 
@@ -113,10 +115,11 @@ pub(super) fn show(call: &Call<'_>, plan: Option<&str>) -> Result<u8, Failure> {
 }
 
 /// Makes a plan the active one and shows exactly what it loads.
-pub(super) fn activate(call: &Call<'_>, plan: Option<&str>) -> Result<u8, Failure> {
+pub(super) fn activate(call: &Call<'_>, plan: Option<&str>, again: bool) -> Result<u8, Failure> {
     let by = call.app.environment.user();
     let plans = call.app.coordinator.plans();
-    let activation = call.app.runtime.block_on(plans.activate(call.directory, plan, &by))?;
+    let new = NewActivation { directory: call.directory, named: plan, by: &by, again };
+    let activation = call.app.runtime.block_on(plans.activate(new))?;
     call.print(&activation, || activation.blocks());
     call.note("work through it with: windlass plan run");
     Ok(0)

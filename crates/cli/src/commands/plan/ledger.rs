@@ -49,8 +49,8 @@ pub(super) fn execute(call: &Call<'_>, action: PlanAction) -> Result<u8, Failure
             issues(call, task, severity, owner, open)
         }
         PlanAction::ResolveIssue { issue, resolution } => {
-            let plans = call.app.coordinator.plans();
-            let issue = call.app.runtime.block_on(plans.resolve_issue(&issue, resolution))?;
+            let notes = call.notes()?;
+            let issue = call.app.runtime.block_on(notes.resolve_issue(&issue, resolution))?;
             let text = format!("{} is resolved: {resolution}", issue.id);
             call.print(&issue, || vec![Block::Words { text }]);
             Ok(0)
@@ -59,8 +59,8 @@ pub(super) fn execute(call: &Call<'_>, action: PlanAction) -> Result<u8, Failure
             log_decision(call, DecisionDraft { task, title, reasoning, alternatives })
         }
         PlanAction::Decisions { task } => {
-            let filter = PlanningFilter { task, ..filter(call) };
-            let found = call.app.coordinator.plans().decisions(&filter)?;
+            let notes = call.notes()?;
+            let found = notes.decisions(&PlanningFilter { task, ..notes.filter() })?;
             call.print(&found, || decision_blocks(&found));
             Ok(0)
         }
@@ -81,15 +81,10 @@ pub(super) fn execute(call: &Call<'_>, action: PlanAction) -> Result<u8, Failure
     }
 }
 
-fn filter(call: &Call<'_>) -> PlanningFilter {
-    let project = call.app.coordinator.plans().project(call.directory);
-    PlanningFilter { project: project.display().to_string(), ..PlanningFilter::default() }
-}
-
 fn log_issue(call: &Call<'_>, draft: IssueDraft) -> Result<u8, Failure> {
     let plans = call.app.coordinator.plans();
     let active = plans.status(call.directory, None).ok();
-    let issue = call.app.runtime.block_on(plans.log_issue(call.directory, draft))?;
+    let issue = call.app.runtime.block_on(call.notes()?.log_issue(draft))?;
     if let (Some(plan), Some(task)) = (&active, &issue.task_id) {
         let mut tasks = plan.phases.iter().flat_map(|phase| &phase.tasks);
         if tasks.all(|known| known.id != *task) {
@@ -107,15 +102,15 @@ fn issues(
     owner: Option<String>,
     open: bool,
 ) -> Result<u8, Failure> {
-    let filter = PlanningFilter { task, severity, owner, open, ..filter(call) };
-    let found = call.app.coordinator.plans().issues(&filter)?;
+    let notes = call.notes()?;
+    let filter = PlanningFilter { task, severity, owner, open, ..notes.filter() };
+    let found = notes.issues(&filter)?;
     call.print(&found, || issue_blocks(&found));
     Ok(0)
 }
 
 fn log_decision(call: &Call<'_>, draft: DecisionDraft) -> Result<u8, Failure> {
-    let plans = call.app.coordinator.plans();
-    let decision = call.app.runtime.block_on(plans.log_decision(call.directory, draft))?;
+    let decision = call.app.runtime.block_on(call.notes()?.log_decision(draft))?;
     call.print(&decision, || vec![Block::Words { text: format!("{} is logged", decision.id) }]);
     Ok(0)
 }
@@ -125,9 +120,8 @@ fn save_snapshot(call: &Call<'_>, args: &SaveSnapshot) -> Result<u8, Failure> {
         Some(path) => read_fields(path)?,
         None => given_fields(args)?,
     };
-    let plans = call.app.coordinator.plans();
-    let saved = plans.save_snapshot(call.directory, &args.task, &fields);
-    let saved = call.app.runtime.block_on(saved)?;
+    let notes = call.notes()?;
+    let saved = call.app.runtime.block_on(notes.save_snapshot(&args.task, &fields))?;
     let data = json!({ "path": saved.path, "snapshot": saved.snapshot });
     let text = format!("{} is saved; /clear is now safe", saved.path);
     call.print(&data, || vec![Block::Words { text }]);
@@ -178,7 +172,7 @@ fn read_fields(path: &PathBuf) -> Result<Map<String, Value>, Failure> {
 }
 
 fn load_snapshot(call: &Call<'_>, task: Option<&str>) -> Result<u8, Failure> {
-    let found = call.app.coordinator.plans().load_snapshot(call.directory, task)?;
+    let found = call.notes()?.load_snapshot(task)?;
     let Some(snapshot) = found else {
         if call.json {
             out_json("null");

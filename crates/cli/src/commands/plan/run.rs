@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use clap::Args;
 use tokio_util::sync::CancellationToken;
-use windlass_coordinator::plans::{PlanRun, PlanState, PlanStatus};
+use windlass_coordinator::plans::{NewActivation, PlanRun, PlanState, PlanStatus};
 use windlass_core::axes::{Axes, PermissionProfile, RunControl};
 use windlass_core::command::ExecutionConfig;
 use windlass_core::event::Driver;
@@ -26,6 +26,9 @@ use crate::wiring::{self, place};
 pub struct RunPlan {
     /// The plan to activate first [default: the active one]
     pub plan: Option<String>,
+    /// Work on its finished tasks once more; without it they stay finished
+    #[arg(long)]
+    pub again: bool,
     /// Model to use where an agent names none: PROVIDER/NAME or script:FILE
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
@@ -87,10 +90,12 @@ pub(super) fn run(
     let call = Call { app: &app, directory: workspace, json };
     let runtime = &app.runtime;
     let plans = app.coordinator.plans();
-    if args.plan.is_some() {
-        runtime.block_on(plans.activate(workspace, args.plan.as_deref(), &run.by))?;
+    if args.plan.is_some() || args.again {
+        let (named, by) = (args.plan.as_deref(), run.by.as_str());
+        let new = NewActivation { directory: workspace, named, by, again: args.again };
+        runtime.block_on(plans.activate(new))?;
     }
-    let begun = runtime.block_on(plans.begin(workspace, run))?;
+    let begun = runtime.block_on(plans.begin(plans.need_active(workspace)?, run))?;
     if args.detach {
         call.print(&begun, || begun.blocks());
         mail::warn_without_service(&app)?;
