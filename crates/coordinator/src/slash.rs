@@ -13,6 +13,7 @@ mod run;
 mod modes;
 mod roles;
 mod reports;
+mod forensics;
 mod health;
 mod workflow;
 mod plans;
@@ -21,6 +22,7 @@ use windlass_core::event::Driver;
 
 use crate::Share;
 
+pub use forensics::forensics;
 pub use reply::{Block, Effect, Field, Reply};
 pub use table::{Availability, Complete, Group, SlashCommand, TABLE, find, markdown};
 

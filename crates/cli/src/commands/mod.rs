@@ -20,6 +20,7 @@ mod result;
 mod logs;
 mod outputs;
 mod trace;
+mod forensics;
 mod assist;
 mod cost;
 mod metrics;
@@ -130,6 +131,7 @@ commands! {
         Logs(logs::Logs),
         Outputs(outputs::Outputs),
         Trace(trace::Trace),
+        Forensics(forensics::Forensics),
         Assist(assist::Assist),
         Cost(cost::Cost),
         Metrics(metrics::Metrics),

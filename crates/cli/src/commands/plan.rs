@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use windlass_coordinator::plans::Notes;
-use windlass_coordinator::slash::{Block, Reply};
+use windlass_coordinator::slash::Block;
 use windlass_core::planning::{Resolution, Severity};
 
 use self::run::RunPlan;
@@ -206,14 +206,7 @@ impl Call<'_> {
     fn print(&self, data: &impl Serialize, blocks: impl FnOnce() -> Vec<Block>) {
         match self.json {
             true => out_json(&serde_json::json!(data).to_string()),
-            false => {
-                let reply = Reply {
-                    command: "plans".to_owned(),
-                    blocks: blocks(),
-                    effect: Default::default(),
-                };
-                show::replies::print(&reply, self.app.style);
-            }
+            false => show::replies::print_blocks(&blocks(), self.app.style),
         }
     }
 

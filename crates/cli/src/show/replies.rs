@@ -13,8 +13,13 @@ const NAME_WIDTH: usize = 28;
 
 /// Prints an answer on stdout.
 pub fn print(reply: &Reply, style: TerminalStyle) {
+    print_blocks(&reply.blocks, style);
+}
+
+/// Prints the parts of an answer on stdout.
+pub fn print_blocks(blocks: &[Block], style: TerminalStyle) {
     let mut after_heading = true;
-    for block in &reply.blocks {
+    for block in blocks {
         if !after_heading {
             out("");
         }

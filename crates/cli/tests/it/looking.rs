@@ -140,6 +140,23 @@ fn cost_sums_what_is_known_and_says_what_is_not() {
     assert_eq!(all["tasks"][task.as_str()]["replies"], 3);
 }
 
+/// `windlass forensics` and `/forensics` are one report: state, error and the newest events.
+#[test]
+fn forensics_tell_why_a_task_stands_where_it_stands() {
+    let server = windlass_testkit::ModelServer::start_empty();
+    server.answer_with(|_| Some(windlass_testkit::Answer::error(401, "who are you?")));
+    let program = Program::with(server);
+    program.windlass(&["run", "count", "-q", "--sandbox", "host"]).expect(1);
+    let report = program.windlass(&["forensics", &program.task()]).expect(0).stdout;
+    for wanted in ["failed (error)", "who are you?", "driven by", "nobody", "status_changed"] {
+        assert!(report.contains(wanted), "{wanted} is missing in:\n{report}");
+    }
+    let data = program.windlass(&["forensics", &program.task(), "--json"]).expect(0).json_lines();
+    assert_eq!(data[0][0]["block"], "fields", "{data:?}");
+    let unknown = program.windlass(&["forensics", "nowhere"]).expect(2).stderr;
+    assert!(unknown.contains("nowhere"), "{unknown}");
+}
+
 /// AX-087
 #[test]
 fn logs_show_every_command_and_name_what_was_cut() {

@@ -1,0 +1,37 @@
+//! `forensics`: why a task stands where it stands.
+
+use clap::Args;
+use windlass_coordinator::slash::forensics;
+
+use super::{Execute, Start};
+use crate::failure::Failure;
+use crate::show::{out_json, replies};
+
+/// Show why a task stands where it stands
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Forensics {
+    /// The task: its id or any unique suffix of it
+    pub task: String,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass forensics 7K2M             status, error, open questions, last events
+  windlass forensics 7K2M --json";
+
+impl Execute for Forensics {
+    fn execute(self, start: Start) -> Result<u8, Failure> {
+        let app = start.app()?;
+        let task = app.coordinator.tasks().find(&self.task)?;
+        let blocks = forensics(&app.coordinator, task)?;
+        match self.json {
+            true => out_json(&serde_json::to_string(&blocks).unwrap_or_default()),
+            false => replies::print_blocks(&blocks, app.style),
+        }
+        Ok(0)
+    }
+}
