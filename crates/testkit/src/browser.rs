@@ -93,22 +93,25 @@ impl Browser {
 
     /// The same, where the browser may refuse: a page that is left while it is asked does.
     fn try_call(&self, session: Option<&str>, method: &str, params: Value) -> Result<Value, Value> {
-        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let mut command = json!({ "id": id, "method": method, "params": params });
-        if let Some(session) = session {
-            command["sessionId"] = session.into();
-        }
-        {
-            let mut input = self.input.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut bytes = command.to_string().into_bytes();
-            bytes.push(0);
-            input.write_all(&bytes).expect("the browser runs");
-        }
+        let id = self.send(session, method, params).expect("the browser runs");
         let mut answer = self.wait(method, |said| said.answers.remove(&id));
         match answer.get_mut("error") {
             Some(error) => Err(error.take()),
             None => Ok(answer["result"].take()),
         }
+    }
+
+    /// Sends a command and returns its number, by which its answer is known.
+    fn send(&self, session: Option<&str>, method: &str, params: Value) -> std::io::Result<u64> {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let mut command = json!({ "id": id, "method": method, "params": params });
+        if let Some(session) = session {
+            command["sessionId"] = session.into();
+        }
+        let mut bytes = command.to_string().into_bytes();
+        bytes.push(0);
+        let mut input = self.input.lock().unwrap_or_else(PoisonError::into_inner);
+        input.write_all(&bytes).map(|()| id)
     }
 
     /// Waits until something was said.

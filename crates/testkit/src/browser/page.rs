@@ -16,6 +16,15 @@ pub struct Page<'a> {
     session: String,
 }
 
+/// A tab closes with its test: an open one keeps drawing and listening, and slows down every test after it.
+impl Drop for Page<'_> {
+    fn drop(&mut self) {
+        let close = json!({ "targetId": self.target });
+        // Nobody waits for the answer, and a browser that has ended has closed it already.
+        let _ = self.browser.send(None, "Target.closeTarget", close);
+    }
+}
+
 impl<'a> Page<'a> {
     pub(super) fn open(browser: &'a Browser, target: String, session: String) -> Self {
         let page = Self { browser, target, session };
