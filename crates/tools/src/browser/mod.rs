@@ -11,6 +11,7 @@ mod connection;
 mod cookies;
 mod launch;
 mod page;
+mod element;
 mod saved;
 mod scene;
 mod session;

@@ -1,4 +1,4 @@
-//! One tab: going somewhere, looking at it, and what a hand and a keyboard do there.
+//! One tab: going somewhere, and looking at it.
 
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use windlass_core::text::one_line;
 
 use super::Error;
 use super::connection::Connection;
+use super::element::LiveElement;
 use super::saved::Entered;
 use super::scene::Tab;
 use super::view::{Document, MAX_LINES, MAX_NODES};
@@ -24,10 +25,6 @@ const MAX_FRAMES: usize = 12;
 const MAX_TEXT_CHARS: usize = 1 << 20;
 
 const VIEW: &str = include_str!("view.js");
-const REACH: &str = include_str!("reach.js");
-const FILL: &str = include_str!("fill.js");
-const CHOOSE: &str = include_str!("choose.js");
-const SUBMIT: &str = include_str!("submit.js");
 
 /// Resolves when a document has not changed for a moment: scripts build pages after they are loaded.
 const QUIET: &str = "new Promise((done) => {
@@ -44,18 +41,12 @@ pub(super) struct Page<'a> {
     session: String,
 }
 
-/// An element that was found again by its ref.
-pub(super) struct Found {
-    object: String,
-    world: i64,
-}
-
 impl<'a> Page<'a> {
     pub fn new(connection: &'a Connection, tab: &Tab) -> Self {
         Self { connection, target: tab.target.clone(), session: tab.session.clone() }
     }
 
-    async fn call(&self, method: &str, params: Value) -> Result<Value, Error> {
+    pub async fn call(&self, method: &str, params: Value) -> Result<Value, Error> {
         self.connection.call(Some(&self.session), method, params).await
     }
 
@@ -182,7 +173,11 @@ impl<'a> Page<'a> {
     }
 
     /// The value of an expression in a world of ours.
-    async fn value<T: DeserializeOwned>(&self, world: i64, expression: String) -> Result<T, Error> {
+    pub async fn value<T: DeserializeOwned>(
+        &self,
+        world: i64,
+        expression: String,
+    ) -> Result<T, Error> {
         let wanted = json!({ "expression": expression, "contextId": world, "returnByValue": true });
         let mut answer = self.call("Runtime.evaluate", wanted).await?;
         check(&answer)?;
@@ -206,115 +201,16 @@ impl<'a> Page<'a> {
     }
 
     /// The element that a ref names.
-    pub async fn find(&self, reference: &str) -> Result<Found, Error> {
+    pub async fn find(&self, reference: &str) -> Result<LiveElement<'_>, Error> {
         for (at, world) in self.worlds().await?.into_iter().enumerate() {
             let expression = view_expression(at, Some(reference));
             let wanted = json!({ "expression": expression, "contextId": world });
             let Ok(answer) = self.call("Runtime.evaluate", wanted).await else { continue };
             if let Some(object) = answer["result"]["objectId"].as_str() {
-                return Ok(Found { object: object.to_owned(), world });
+                return Ok(LiveElement::new(self, object, world));
             }
         }
         Err(Error::NoElement(reference.to_owned()))
-    }
-
-    /// Has a function work on an element.
-    async fn on(&self, found: &Found, function: &str, arguments: Value) -> Result<Value, Error> {
-        let arguments: Vec<Value> = arguments
-            .as_array()
-            .into_iter()
-            .flatten()
-            .map(|argument| json!({ "value": argument }))
-            .collect();
-        let wanted = json!({
-            "objectId": found.object, "functionDeclaration": without_comment(function),
-            "arguments": arguments, "returnByValue": true, "userGesture": true,
-        });
-        let mut answer = self.call("Runtime.callFunctionOn", wanted).await?;
-        check(&answer)?;
-        Ok(answer["result"]["value"].take())
-    }
-
-    /// Clicks an element. One that turns out to submit a form is left alone unless that is allowed.
-    pub async fn click(&self, found: &Found, may_submit: bool) -> Result<(), Error> {
-        let reached = self.on(found, REACH, json!([!may_submit])).await?;
-        if reached["submits"] == true && !may_submit {
-            return Err(Error::WouldSubmit);
-        }
-        if reached["disabled"] == true {
-            return Err(Error::Refused("it is disabled".to_owned()));
-        }
-        let middle = match reached["isHit"] == true {
-            true => self.middle(found).await,
-            false => None,
-        };
-        match middle {
-            Some((x, y)) => self.press(x, y).await?,
-            // Something covers it; a script reaches it all the same.
-            None => drop(self.on(found, "function () { this.click(); }", json!([])).await?),
-        }
-        self.react().await;
-        self.allow_forms(found).await
-    }
-
-    /// Takes back that forms are stopped, and says if one was.
-    async fn allow_forms(&self, found: &Found) -> Result<(), Error> {
-        let expression = "(() => {
-            if (globalThis.stopForms) window.removeEventListener('submit', globalThis.stopForms, { capture: true });
-            const stopped = globalThis.stoppedForm ?? null;
-            globalThis.stopForms = globalThis.stoppedForm = undefined;
-            return stopped; })()";
-        // Where the page was left, its world is gone with it.
-        let stopped: Result<Option<String>, Error> =
-            self.value(found.world, expression.to_owned()).await;
-        if stopped.ok().flatten().is_some() { Err(Error::WouldSubmit) } else { Ok(()) }
-    }
-
-    async fn middle(&self, found: &Found) -> Option<(f64, f64)> {
-        let wanted = json!({ "objectId": found.object });
-        let answer = self.call("DOM.getContentQuads", wanted).await.ok()?;
-        let corners: Vec<f64> =
-            answer["quads"][0].as_array()?.iter().filter_map(Value::as_f64).collect();
-        let [x1, y1, _, _, x2, y2, ..] = corners[..] else { return None };
-        Some(((x1 + x2) / 2.0, (y1 + y2) / 2.0))
-    }
-
-    async fn press(&self, x: f64, y: f64) -> Result<(), Error> {
-        for kind in ["mouseMoved", "mousePressed", "mouseReleased"] {
-            let button = if kind == "mouseMoved" { "none" } else { "left" };
-            let event = json!({ "type": kind, "x": x, "y": y, "button": button, "clickCount": 1 });
-            self.call("Input.dispatchMouseEvent", event).await?;
-        }
-        Ok(())
-    }
-
-    /// Writes into a field, in place of what is there.
-    pub async fn write(&self, found: &Found, text: &str) -> Result<(), Error> {
-        let ready = self.on(found, FILL, json!([text])).await?;
-        match ready.as_str() {
-            Some("ready") => {
-                match text.is_empty() {
-                    true => self.key("Backspace", 8, None).await?,
-                    false => drop(self.call("Input.insertText", json!({ "text": text })).await?),
-                }
-                self.react().await;
-                Ok(())
-            }
-            Some("done") => Ok(()),
-            other => Err(Error::Refused(other.unwrap_or_default().to_owned())),
-        }
-    }
-
-    /// Chooses an option of a list; returns what is chosen then.
-    pub async fn choose(&self, found: &Found, text: &str) -> Result<String, Error> {
-        let answer = self.on(found, CHOOSE, json!([text])).await?;
-        match (answer["chosen"].as_str(), answer["problem"].as_str()) {
-            (Some(chosen), _) => {
-                self.react().await;
-                Ok(chosen.to_owned())
-            }
-            (None, problem) => Err(Error::Refused(problem.unwrap_or_default().to_owned())),
-        }
     }
 
     /// Does again what was typed and chosen on a page that was loaded again.
@@ -323,53 +219,23 @@ impl<'a> Page<'a> {
         for Entered { reference, text, is_choice } in entered {
             let Ok(found) = self.find(reference).await else { continue };
             let done = match is_choice {
-                true => self.choose(&found, text).await.is_ok(),
-                false => self.write(&found, text).await.is_ok(),
+                true => found.choose(text).await.is_ok(),
+                false => found.write(text).await.is_ok(),
             };
             count += usize::from(done);
         }
         count
     }
 
-    /// Submits the form that an element belongs to; without a form, presses Enter in it.
-    pub async fn submit(&self, found: &Found) -> Result<(), Error> {
-        let answer = self.on(found, SUBMIT, json!([])).await?;
-        match answer.as_str() {
-            Some("done") => {}
-            Some("press enter") => self.key("Enter", 13, Some("\r")).await?,
-            other => return Err(Error::Refused(other.unwrap_or_default().to_owned())),
-        }
-        self.react().await;
-        Ok(())
-    }
-
-    async fn key(&self, key: &str, code: u32, text: Option<&str>) -> Result<(), Error> {
-        for kind in ["keyDown", "keyUp"] {
-            let mut event =
-                json!({ "type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code });
-            if let Some(text) = text {
-                event["text"] = text.into();
-            }
-            self.call("Input.dispatchKeyEvent", event).await?;
-        }
-        Ok(())
-    }
-
-    /// Scrolls to an element, or by most of a screen, or to an end.
-    pub async fn scroll(&self, found: Option<&Found>, direction: &str) -> Result<(), Error> {
-        match found {
-            Some(found) => drop(self.on(found, REACH, json!([false])).await?),
-            None => {
-                let expression = match direction {
-                    "up" => "scrollBy(0, -innerHeight * 0.9)",
-                    "top" => "scrollTo(0, 0)",
-                    "bottom" => "scrollTo(0, document.documentElement.scrollHeight)",
-                    _ => "scrollBy(0, innerHeight * 0.9)",
-                };
-                let wanted = json!({ "expression": expression });
-                self.call("Runtime.evaluate", wanted).await?;
-            }
-        }
+    /// Scrolls by most of a screen, or to an end.
+    pub async fn scroll(&self, direction: &str) -> Result<(), Error> {
+        let expression = match direction {
+            "up" => "scrollBy(0, -innerHeight * 0.9)",
+            "top" => "scrollTo(0, 0)",
+            "bottom" => "scrollTo(0, document.documentElement.scrollHeight)",
+            _ => "scrollBy(0, innerHeight * 0.9)",
+        };
+        self.call("Runtime.evaluate", json!({ "expression": expression })).await?;
         self.react().await;
         Ok(())
     }
@@ -418,15 +284,10 @@ impl<'a> Page<'a> {
     }
 
     /// A picture of what is in sight, or of an element.
-    pub async fn picture(&self, found: Option<&Found>) -> Result<Vec<u8>, Error> {
+    pub async fn picture(&self, element: Option<&LiveElement<'_>>) -> Result<Vec<u8>, Error> {
         let mut wanted = json!({ "format": "png" });
-        if let Some(found) = found {
-            self.on(found, REACH, json!([false])).await?;
-            let box_of = "function () { const box = this.getBoundingClientRect();
-                return [box.left + scrollX, box.top + scrollY, box.width, box.height]; }";
-            let place: [f64; 4] = serde_json::from_value(self.on(found, box_of, json!([])).await?)
-                .map_err(|error| Error::Refused(error.to_string()))?;
-            let [x, y, width, height] = place;
+        if let Some(element) = element {
+            let [x, y, width, height] = element.place().await?;
             wanted["clip"] = json!({ "x": x, "y": y, "width": width.clamp(1.0, 4000.0), "height": height.clamp(1.0, 4000.0), "scale": 1 });
             wanted["captureBeyondViewport"] = true.into();
         }
@@ -468,13 +329,13 @@ fn view_expression(frame: usize, find: Option<&str>) -> String {
 }
 
 /// A script without the comment at its top: an expression begins with what it is.
-fn without_comment(script: &str) -> String {
+pub(super) fn without_comment(script: &str) -> String {
     let lines = script.lines().skip_while(|line| line.starts_with("//"));
     lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Whether an expression had a value, or what it threw.
-fn check(answer: &Value) -> Result<(), Error> {
+pub(super) fn check(answer: &Value) -> Result<(), Error> {
     let details = &answer["exceptionDetails"];
     if details.is_null() {
         return Ok(());

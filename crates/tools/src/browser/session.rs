@@ -13,7 +13,8 @@ use windlass_core::text::one_line;
 use windlass_store::Pictures;
 
 use super::connection::Connection;
-use super::page::{Found, Page};
+use super::element::LiveElement;
+use super::page::Page;
 use super::saved::{Element, Entered, Saved, SavedTab};
 use super::scene::{DownloadState, Tab};
 use super::view;
@@ -304,26 +305,28 @@ impl Session {
                 look("")
             }
             Action::Click => {
-                page.click(&found(page, given).await?, may_submit).await?;
+                found(page, given).await?.click(may_submit).await?;
                 look("Clicked.")
             }
             Action::Type => {
-                page.write(&found(page, given).await?, text).await?;
+                found(page, given).await?.write(text).await?;
                 self.remember(page.connection, &page.target, entered(given, false));
                 look("Typed.")
             }
             Action::Select => {
-                let chosen = page.choose(&found(page, given).await?, text).await?;
+                let chosen = found(page, given).await?.choose(text).await?;
                 self.remember(page.connection, &page.target, entered(given, true));
                 look(&format!("Selected {}.", view::quoted(&chosen)))
             }
             Action::Submit => {
-                page.submit(&found(page, given).await?).await?;
+                found(page, given).await?.submit().await?;
                 look("Submitted.")
             }
             Action::Scroll => {
-                let found = found_if_named(page, given).await?;
-                page.scroll(found.as_ref(), text).await?;
+                match found_if_named(page, given).await? {
+                    Some(element) => element.scroll_to().await?,
+                    None => page.scroll(text).await?,
+                }
                 look("Scrolled.")
             }
             Action::Wait => match text {
@@ -523,11 +526,14 @@ impl Done {
     }
 }
 
-async fn found(page: &Page<'_>, given: &Arguments) -> Result<Found, Error> {
+async fn found<'p>(page: &'p Page<'p>, given: &Arguments) -> Result<LiveElement<'p>, Error> {
     page.find(given.reference.as_deref().unwrap_or_default().trim_matches(['[', ']'])).await
 }
 
-async fn found_if_named(page: &Page<'_>, given: &Arguments) -> Result<Option<Found>, Error> {
+async fn found_if_named<'p>(
+    page: &'p Page<'p>,
+    given: &Arguments,
+) -> Result<Option<LiveElement<'p>>, Error> {
     match given.reference {
         Some(_) => found(page, given).await.map(Some),
         None => Ok(None),
