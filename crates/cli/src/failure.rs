@@ -144,7 +144,6 @@ fn hint(error: &Coordinated) -> String {
         Coordinated::NothingActive { .. } => "name a task; see `windlass tasks`".into(),
         Coordinated::UnknownCommand { .. } => "`/help` lists the commands".into(),
         Coordinated::BadCommand { usage, .. } => format!("use it as `{usage}`"),
-        Coordinated::NotAvailable { .. } => "`/help` lists the commands that are".into(),
         Coordinated::NotAllowed { .. } => "ask an admin to do it".into(),
         Coordinated::Unrestricted => {
             "put `allow_unrestricted = true` under `[policy]` in your own configuration file".into()

@@ -138,9 +138,6 @@ pub enum Error {
         /// How it is used.
         usage: String,
     },
-    /// A command of a feature that is not built.
-    #[error("`/{name}` is not available yet")]
-    NotAvailable { name: &'static str },
     /// What is somebody else's, or everybody's, is not for whoever may change only what is theirs.
     #[error("{what}, which is for admins")]
     NotAllowed {
@@ -307,7 +304,6 @@ impl Error {
             | Self::NothingActive { .. }
             | Self::UnknownCommand { .. }
             | Self::BadCommand { .. }
-            | Self::NotAvailable { .. }
             | Self::NotAllowed { .. }
             | Self::Unrestricted
             | Self::Unusable { .. }

@@ -54,7 +54,6 @@ impl Error {
             Self::NothingActive { .. } => (Conflict, "nothing-active"),
             Self::UnknownCommand { .. } => (Unknown, "unknown-command"),
             Self::BadCommand { .. } => (Invalid, "bad-command"),
-            Self::NotAvailable { .. } => (Conflict, "not-available"),
             Self::NotAllowed { .. } => (Forbidden, "not-allowed"),
             Self::Unrestricted => (Conflict, "needs-opt-in"),
             Self::Unusable { .. } => (Invalid, "not-usable"),

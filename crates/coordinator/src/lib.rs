@@ -95,7 +95,7 @@ pub use queue::Queue;
 pub use retention::{Removed, Retention};
 pub use schedules::Schedules;
 pub use service::Service;
-pub use session::{AxesOrder, Changed, NewSession, Sent, Session, Talk};
+pub use session::{AxesOrder, Changed, Conversation, NewSession, Sent, Session, Talk};
 pub use sessions::Sessions;
 pub use skill_proposals::SkillProposals;
 pub use standing_rules::StandingRules;

@@ -44,7 +44,7 @@ impl Router<'_> {
                     pictures: message.pictures.clone(),
                     ..Talk::for_service(&message.message, &message.user_id)
                 };
-                session.send(talk).await.map(Handled::from)
+                session.conversation().send(talk).await.map(Handled::from)
             }
             false => {
                 let decision = self.decided(message).await?;
@@ -65,7 +65,7 @@ impl Router<'_> {
         };
         let reply = match session.run(input).await {
             // What is mistyped is answered, as what is not.
-            Err(error @ (Error::UnknownCommand { .. } | Error::NotAvailable { .. })) => {
+            Err(error @ Error::UnknownCommand { .. }) => {
                 return Ok(Handled::Said { message: error.to_string() });
             }
             Err(Error::BadCommand { problem, usage }) => {

@@ -23,7 +23,7 @@ use crate::views::{PendingChange, SessionDetails};
 use crate::{Coordinator, Error};
 
 pub use axes::{AxesOrder, Changed};
-pub use talk::{Sent, Talk};
+pub use talk::{Conversation, Sent, Talk};
 
 /// How often an append is tried again when others are faster; each time one of them has succeeded.
 const ATTEMPTS: usize = 100;

@@ -140,7 +140,12 @@ impl Queues {
         };
         let talk = Talk::for_service(message.text, message.by);
         let talk = Talk { request: Some(id.to_string()), ..talk };
-        let sent = coordinator.session(session).send(talk).await.map_err(SendError::Refused)?;
+        let sent = coordinator
+            .session(session)
+            .conversation()
+            .send(talk)
+            .await
+            .map_err(SendError::Refused)?;
         // Where its file cannot be written it is sent again later, under the same id: without effect.
         let _ = self.remove(session, id);
         Ok(sent)

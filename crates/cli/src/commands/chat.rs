@@ -218,7 +218,7 @@ impl<'a> Conversation<'a> {
         // Which model reads it may change with the message.
         let pictures = message.keep_pictures(&self.coordinator, Some(true))?;
         let talk = Talk { pictures, ..self.message(message.with_attachments()) };
-        let sent = self.session().send(talk).await?;
+        let sent = self.session().conversation().send(talk).await?;
         Ok(Some(sent.task()))
     }
 

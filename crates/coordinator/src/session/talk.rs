@@ -16,7 +16,7 @@ use windlass_store::{SessionAppend, TaskRow};
 
 use super::{Activity, Session};
 use crate::submit::{Share, usable};
-use crate::{Error, Submitted};
+use crate::{Coordinator, Error, Submitted};
 
 /// A message, and who works on it.
 #[derive(Clone, Debug)]
@@ -75,14 +75,28 @@ impl Sent {
     }
 }
 
-impl Session<'_> {
+/// What is said in one session.
+#[derive(Clone, Copy)]
+pub struct Conversation<'a> {
+    session: Session<'a>,
+    coordinator: &'a Coordinator,
+}
+
+impl<'a> Session<'a> {
+    /// What is said in it.
+    pub fn conversation(self) -> Conversation<'a> {
+        Conversation { session: self, coordinator: self.coordinator }
+    }
+}
+
+impl Conversation<'_> {
     /// Says something. `/name` of a skill becomes its instructions; other slash commands are for
-    /// [`run`](Self::run).
+    /// [`run`](Session::run).
     pub async fn send(self, talk: Talk) -> Result<Sent, Error> {
         if talk.text.trim().is_empty() {
             return Err(Error::EmptyGoal);
         }
-        let state = self.state()?;
+        let state = self.session.state()?;
         let directory = state.created.workspace.clone();
         let expanded =
             self.coordinator.agents.expand(directory.as_deref(), &state.axes, &talk.text);
@@ -93,12 +107,12 @@ impl Session<'_> {
             None => (talk.text.clone(), talk.text.clone()),
         };
         let (first, next) = (Talk { text: goal, ..talk.clone() }, Talk { text: message, ..talk });
-        let live = self.conversation(&state)?;
+        let live = self.task(&state)?;
         let sent = match live.filter(|row| !row.status.is_terminal()) {
             Some(row) => match self.deliver(&row, &next).await {
                 // It ended while the message was on its way; what was said is not lost.
                 Err(Error::Store(windlass_store::Error::TaskEnded { .. })) => {
-                    self.begin_task(&self.state()?, first).await?
+                    self.begin_task(&self.session.state()?, first).await?
                 }
                 delivered => delivered?,
             },
@@ -110,16 +124,17 @@ impl Session<'_> {
 
     /// Ends the conversation; the next message begins another. Files, memos and the journal stay (C-24).
     pub async fn clear(self, by: &str) -> Result<Option<TaskId>, Error> {
-        let state = self.state()?;
-        let row = self.conversation(&state)?;
+        let state = self.session.state()?;
+        let row = self.task(&state)?;
         let live = row.filter(|row| !row.status.is_terminal());
         if let Some(task) =
-            live.as_ref().filter(|_| self.activity().ok() == Some(Activity::Working))
+            live.as_ref().filter(|_| self.session.activity().ok() == Some(Activity::Working))
         {
             return Err(Error::Working { task: task.id });
         }
         self.save_snapshot(&state).await?;
         let task = self
+            .session
             .update(|state| {
                 let cleared = Cleared { task: state.conversation, by: by.to_owned() };
                 let events = match state.conversation {
@@ -146,7 +161,7 @@ impl Session<'_> {
     }
 
     /// The task that the next message continues.
-    fn conversation(self, state: &SessionState) -> Result<Option<TaskRow>, Error> {
+    fn task(self, state: &SessionState) -> Result<Option<TaskRow>, Error> {
         match state.conversation {
             Some(task) => self.coordinator.tasks().get(task),
             None => Ok(None),
@@ -170,7 +185,7 @@ impl Session<'_> {
 
     /// Makes a task of a message; it continues the ended one before it, unless the conversation was cleared.
     async fn begin_task(self, state: &SessionState, talk: Talk) -> Result<Sent, Error> {
-        let now = self.now();
+        let now = self.session.now();
         let (command_id, task_id) = match &talk.request {
             Some(request) => {
                 (CommandId::derived(request, "command"), TaskId::derived(request, "task"))
@@ -195,7 +210,7 @@ impl Session<'_> {
             command_id,
             task_id,
             execution_config,
-            ..TaskCommand::new(now, self.id, talk.text)
+            ..TaskCommand::new(now, self.session.id, talk.text)
         };
         let created = TaskCreated {
             pictures: talk.pictures,

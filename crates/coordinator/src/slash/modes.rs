@@ -5,16 +5,32 @@ use windlass_core::id::{ChangeId, QuestionId};
 use windlass_core::session::{AxesChange, Scope, Source};
 
 use super::run::Invocation;
+use super::table::SlashCommand;
 use super::words::{Axis, Order, axis};
-use super::{Block, Effect, Reply};
-use crate::{AxesOrder, Changed, Error};
+use super::{Block, Effect, Reply, SlashInput};
+use crate::{AxesOrder, Changed, Error, Session};
 
 /// What `/next` says to an agent that waits.
 const NEXT: &str = "Continue with the next step.";
 
-impl Invocation<'_> {
-    /// The commands that set axes or name a model.
-    pub(super) async fn change_by(self) -> Result<Reply, Error> {
+/// A command that changes axes, as a person has called it.
+#[derive(Clone, Copy)]
+pub(super) struct ModeCommand<'a> {
+    invocation: Invocation<'a>,
+    session: Session<'a>,
+    command: &'static SlashCommand,
+    rest: &'a str,
+    input: &'a SlashInput,
+}
+
+impl<'a> ModeCommand<'a> {
+    pub(super) fn new(invocation: Invocation<'a>) -> Self {
+        let Invocation { session, command, rest, input } = invocation;
+        Self { invocation, session, command, rest, input }
+    }
+
+    /// Those that set axes or name a model.
+    pub(super) async fn carry_out(self) -> Result<Reply, Error> {
         let rest = self.rest;
         let words: Vec<&str> = rest.split_whitespace().collect();
         let mode = |mode| AxesChange { work_mode: Some(mode), ..AxesChange::default() };
@@ -55,7 +71,7 @@ impl Invocation<'_> {
         let pending =
             details.pending.iter().map(|one| ("waits", format!("{} {}", one.wanted, one.scope)));
         fields.extend(pending);
-        Ok(self.reply(vec![Block::fields(fields)]))
+        Ok(self.invocation.reply(vec![Block::fields(fields)]))
     }
 
     async fn set_axis(self, name: Axis, words: &[&str]) -> Result<Reply, Error> {
@@ -66,7 +82,7 @@ impl Invocation<'_> {
             return self.order(wanted, scope.unwrap_or(Scope::Now)).await;
         }
         if order.rest.is_empty() {
-            return Err(self.bad(format!("`/{}` needs a value", self.command.name)));
+            return Err(self.invocation.bad(format!("`/{}` needs a value", self.command.name)));
         }
         let value = order.rest.remove(0);
         order.set(self.command, name, &value)?;
@@ -78,7 +94,7 @@ impl Invocation<'_> {
     pub(super) async fn steer(self) -> Result<Reply, Error> {
         let words: Vec<&str> = self.rest.split_whitespace().collect();
         let Some((name, value, scope)) = steered_axis(&words) else {
-            return self.tell().await;
+            return self.invocation.tell().await;
         };
         let mut order = Order::default();
         order.set(self.command, name, value)?;
@@ -95,7 +111,7 @@ impl Invocation<'_> {
         if text.is_empty() {
             return Ok(changed);
         }
-        let mut reply = self.work(text).await?;
+        let mut reply = self.invocation.work(text).await?;
         reply.blocks.splice(0..0, changed.blocks);
         Ok(reply)
     }
@@ -113,7 +129,7 @@ impl Invocation<'_> {
                 id,
             })
             .await?;
-        Ok(self.say(in_words(&changed)).with(Effect::Axes { axes: changed.to }))
+        Ok(self.invocation.say(in_words(&changed)).with(Effect::Axes { axes: changed.to }))
     }
 
     async fn name_model(self, words: &[&str]) -> Result<Reply, Error> {
@@ -130,9 +146,9 @@ impl Invocation<'_> {
                 let model = self.session.choose_model(Some(name), &self.input.by).await?;
                 format!("{} from the next request on", model.unwrap_or_default())
             }
-            _ => return Err(self.bad("a model is one word, as `provider/model`")),
+            _ => return Err(self.invocation.bad("a model is one word, as `provider/model`")),
         };
-        Ok(self.say(text))
+        Ok(self.invocation.say(text))
     }
 
     /// Lists what waits for an answer, or answers it, also with other axes (MS-176, MS-218).
@@ -150,8 +166,8 @@ impl Invocation<'_> {
             };
             let rows: Vec<_> = inbox.open()?.into_iter().map(row).collect();
             return Ok(match rows.is_empty() {
-                true => self.say("Nothing waits for an answer."),
-                false => self.reply(vec![Block::table(
+                true => self.invocation.say("Nothing waits for an answer."),
+                false => self.invocation.reply(vec![Block::table(
                     &["QUESTION", "TASK", "ASKS", "ANSWERS"],
                     &[],
                     rows,
@@ -161,15 +177,15 @@ impl Invocation<'_> {
         let words: Vec<&str> = self.rest.split_whitespace().collect();
         let order = Order::read(self.command, &words)?;
         let mut rest = order.rest.iter();
-        let question = rest.next().ok_or_else(|| self.bad("name the question"))?;
+        let question = rest.next().ok_or_else(|| self.invocation.bad("name the question"))?;
         let question = inbox.find(question)?;
         let answer = rest.cloned().collect::<Vec<_>>().join(" ");
         if answer.is_empty() {
-            return Err(self.bad("say the answer behind the question"));
+            return Err(self.invocation.bad("say the answer behind the question"));
         }
         self.answer(question, &answer, order.change).await?;
         let task = inbox.get(question)?.map(|asked| asked.row.task);
-        let reply = self.say(format!("answered {question}"));
+        let reply = self.invocation.say(format!("answered {question}"));
         Ok(match task {
             Some(task) => {
                 reply.with(Effect::Work { task: self.session.coordinator.tasks().root(task)? })

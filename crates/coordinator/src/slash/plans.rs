@@ -9,12 +9,12 @@ use windlass_core::command::ExecutionConfig;
 use windlass_core::planning::{Resolution, Severity};
 
 use super::run::Invocation;
-use super::{Block, Effect, Reach, Reply};
-use crate::Error;
+use super::{Block, Effect, Reach, Reply, SlashInput};
 use crate::plans::{
     DecisionDraft, IssueDraft, NewActivation, PlanRun, PlanningFilter, TEMPLATES, check_prompts,
     decision_blocks, issue_blocks, plan_blocks, snapshot_blocks,
 };
+use crate::{Error, Session};
 
 /// What may follow `/plans`, in the order of its completion.
 pub(super) const SUBCOMMANDS: &[&str] = &[
@@ -36,14 +36,27 @@ pub(super) const SUBCOMMANDS: &[&str] = &[
     "budget",
 ];
 
-impl Invocation<'_> {
+/// `/plans` as a person has called it.
+#[derive(Clone, Copy)]
+pub(super) struct PlanCommand<'a> {
+    invocation: Invocation<'a>,
+    session: Session<'a>,
+    input: &'a SlashInput,
+}
+
+impl<'a> PlanCommand<'a> {
+    pub(super) fn new(invocation: Invocation<'a>) -> Self {
+        let Invocation { session, input, .. } = invocation;
+        Self { invocation, session, input }
+    }
+
     /// Carries out a subcommand; without one, shows how far the active plan is.
-    pub(super) async fn plans(self) -> Result<Reply, Error> {
-        let words = split(self.rest).map_err(|problem| self.bad(problem))?;
+    pub(super) async fn carry_out(self) -> Result<Reply, Error> {
+        let words = split(self.invocation.rest).map_err(|problem| self.invocation.bad(problem))?;
         let (name, rest) =
             words.split_first().map_or(("status", &[][..]), |(name, rest)| (name.as_str(), rest));
-        let options = Options::read(self, rest)?;
-        let directory = self.own_directory()?;
+        let options = Options::read(self.invocation, rest)?;
+        let directory = self.invocation.own_directory()?;
         let directory = directory.as_path();
         self.check_reach(directory, &options)?;
         let blocks = match name {
@@ -53,7 +66,7 @@ impl Invocation<'_> {
             }
             _ => self.look_at_plan(name, directory, &options)?,
         };
-        Ok(self.reply(blocks))
+        Ok(self.invocation.reply(blocks))
     }
 
     /// Whoever may change only what is theirs names no file elsewhere, and nothing of a plan that another activated.
@@ -117,7 +130,7 @@ impl Invocation<'_> {
                 )
             }
             "issues" => {
-                let severity = options.word(self, "severity")?;
+                let severity = options.word(self.invocation, "severity")?;
                 let owner = options.get("owner").map(str::to_owned);
                 let open = options.get("open").is_some();
                 let filter = PlanningFilter { severity, owner, open, ..filter };
@@ -151,7 +164,7 @@ impl Invocation<'_> {
             }
             other => {
                 let known = SUBCOMMANDS.join(", ");
-                return Err(self.bad(format!("`{other}` is not one of: {known}")));
+                return Err(self.invocation.bad(format!("`{other}` is not one of: {known}")));
             }
         })
     }
@@ -178,7 +191,7 @@ impl Invocation<'_> {
                 plans.activate(new).await?.blocks()
             }
             "log-issue" => {
-                let severity: Option<Severity> = options.word(self, "severity")?;
+                let severity: Option<Severity> = options.word(self.invocation, "severity")?;
                 let severity = severity.ok_or(Error::MissingField { field: "severity" })?;
                 let owner = options.get("owner").map(str::to_owned);
                 let description = text("description");
@@ -186,9 +199,9 @@ impl Invocation<'_> {
                 words(format!("{} is logged", notes.log_issue(draft).await?.id))
             }
             "resolve-issue" => {
-                let resolution: Option<Resolution> = options.word(self, "resolution")?;
+                let resolution: Option<Resolution> = options.word(self.invocation, "resolution")?;
                 let resolution = resolution.ok_or(Error::MissingField { field: "resolution" })?;
-                let named = options.first().ok_or_else(|| self.bad("name the issue"))?;
+                let named = options.first().ok_or_else(|| self.invocation.bad("name the issue"))?;
                 let issue = notes.find_issue(named)?;
                 if !self.may_see_note(issue.plan_id.as_ref()) {
                     return Err(windlass_store::Error::UnknownIssue(named.to_owned()).into());
@@ -209,7 +222,7 @@ impl Invocation<'_> {
             }
             _ => {
                 let task = task.ok_or(Error::MissingField { field: "task" })?;
-                let fields = snapshot_fields(self, options)?;
+                let fields = snapshot_fields(self.invocation, options)?;
                 let saved = notes.save_snapshot(&task, &fields).await?;
                 words(format!("{} is saved; /clear is now safe", saved.path))
             }
@@ -240,7 +253,7 @@ impl Invocation<'_> {
         }
         let first =
             status.phases.iter().flat_map(|phase| &phase.tasks).find_map(|task| task.task_id);
-        let reply = self.reply(blocks);
+        let reply = self.invocation.reply(blocks);
         Ok(match first {
             Some(task) => reply.with(Effect::Steered { task }),
             None => reply,

@@ -5,9 +5,12 @@ use windlass_core::event::Driver;
 use windlass_core::id::InjectionId;
 use windlass_core::injection::{Control, Injection};
 
+use super::modes::ModeCommand;
+use super::plans::PlanCommand;
 use super::reports::Report;
 use super::table::{Availability, SlashCommand, TABLE, find};
 use super::words::bad;
+use super::workflow::WorkflowCommand;
 use super::{Block, Effect, Reach, Reply, SlashInput};
 use crate::{Error, Sent, Session, SkillCommand, Steered, Talk};
 
@@ -26,9 +29,6 @@ impl Session<'_> {
         let known = ALIASES.iter().find(|(alias, _)| *alias == word).map_or(word, |(_, name)| name);
         let Some(command) = find(known) else { return self.run_skill(word, line, &input).await };
         match (command.availability, input.reach) {
-            (Availability::Reserved, _) => {
-                return Err(Error::NotAvailable { name: command.name });
-            }
             (Availability::Admins, Reach::Own) => {
                 let what = format!("`/{}` shows or changes everybody's work", command.name);
                 return Err(Error::NotAllowed { what });
@@ -79,19 +79,21 @@ impl Invocation<'_> {
     async fn carry_out(self) -> Result<Reply, Error> {
         match self.command.name {
             "mode" | "control" | "permission-profile" | "model-mode" | "model" | "autonomous"
-            | "next" | "plan" | "research" | "implement" => self.change_by().await,
+            | "next" | "plan" | "research" | "implement" => {
+                ModeCommand::new(self).carry_out().await
+            }
             "architect" | "executor" | "auditor" => self.take_role().await,
-            "steer" => self.steer().await,
+            "steer" => ModeCommand::new(self).steer().await,
             "pause" => self.signal(Control::Pause).await,
             "resume" => self.signal(Control::Resume).await,
             "stop" => self.stop().await,
-            "remote" => self.remote().await,
+            "remote" => ModeCommand::new(self).remote().await,
             "clear" => self.clear().await,
             "rate" => self.rate().await,
             "doctor" => self.doctor().await,
             "repair" => self.repair().await,
-            "workflow" => self.workflow().await,
-            "plans" => self.plans().await,
+            "workflow" => WorkflowCommand::new(self).carry_out().await,
+            "plans" => PlanCommand::new(self).carry_out().await,
             "help" => self.help(),
             _ => Report::new(self).answer(),
         }
@@ -177,7 +179,7 @@ impl Invocation<'_> {
     }
 
     async fn clear(self) -> Result<Reply, Error> {
-        let words = match self.session.clear(&self.input.by).await? {
+        let words = match self.session.conversation().clear(&self.input.by).await? {
             Some(_) => "The conversation is over. The next message begins another.",
             None => "There is no conversation to end.",
         };
@@ -207,7 +209,7 @@ impl Invocation<'_> {
         for group in super::Group::ALL {
             blocks.push(Block::heading(group.title()));
             let of = TABLE.iter().filter(|one| one.group == group);
-            blocks.push(Block::fields(of.map(|one| (one.usage(), help_text(one)))));
+            blocks.push(Block::fields(of.map(|one| (one.usage(), one.help.to_owned()))));
         }
         let skills = self.skill_block()?;
         if let Some(skills) = skills {
@@ -244,7 +246,7 @@ async fn work(
         share: *share,
         request: request.clone(),
     };
-    let sent = session.send(talk).await?;
+    let sent = session.conversation().send(talk).await?;
     let words = match &sent {
         Sent::Begun { task, place: Some(place) } => {
             format!("{task} is queued, number {place} in line")
@@ -253,11 +255,4 @@ async fn work(
         Sent::Delivered { task } => format!("sent to {task}"),
     };
     Ok(Reply::words(command, words).with(Effect::Work { task: sent.task() }))
-}
-
-fn help_text(command: &SlashCommand) -> String {
-    match command.availability {
-        Availability::Everywhere | Availability::Admins => command.help.to_owned(),
-        Availability::Reserved => format!("{} Not available yet.", command.help),
-    }
 }

@@ -43,15 +43,13 @@ impl Group {
     }
 }
 
-/// Whether a command can be used, and by whom. Every surface has every command.
+/// Who may use a command. Every surface has every command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Availability {
     /// Whoever may write to the session may use it; it shows and changes what is theirs.
     Everywhere,
     /// It shows or changes everybody's work: over HTTP it is for admins.
     Admins,
-    /// Its name is kept free: the feature is not built.
-    Reserved,
 }
 
 /// What the arguments of a command may be.
@@ -208,11 +206,7 @@ pub fn markdown() -> String {
         for command in TABLE.iter().filter(|command| command.group == group) {
             let usage = command.usage().replace('|', "\\|");
             let mark = if command.availability == Availability::Admins { " \\*" } else { "" };
-            let reserved = match command.availability {
-                Availability::Everywhere | Availability::Admins => "",
-                Availability::Reserved => " Not available yet.",
-            };
-            let _ = writeln!(text, "| `{usage}`{mark} | {}{reserved} |", command.help);
+            let _ = writeln!(text, "| `{usage}`{mark} | {} |", command.help);
         }
     }
     text.push_str(TAIL);

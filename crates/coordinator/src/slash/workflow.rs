@@ -5,30 +5,48 @@ use windlass_core::id::TaskId;
 use windlass_core::text::one_line;
 
 use super::run::Invocation;
-use super::{Block, Effect, Reply};
-use crate::Error;
+use super::{Block, Effect, Reply, SlashInput};
 use crate::workflows::{NewRun, RunView, StepView};
+use crate::{Error, Session};
 
 /// How many runs a list shows.
 const RUNS: u32 = 10;
 /// How wide a text gets in a row.
 const WIDTH: usize = 60;
 
-impl Invocation<'_> {
+/// `/workflow` as a person has called it.
+#[derive(Clone, Copy)]
+pub(super) struct WorkflowCommand<'a> {
+    invocation: Invocation<'a>,
+    session: Session<'a>,
+    input: &'a SlashInput,
+}
+
+impl<'a> WorkflowCommand<'a> {
+    pub(super) fn new(invocation: Invocation<'a>) -> Self {
+        let Invocation { session, input, .. } = invocation;
+        Self { invocation, session, input }
+    }
+
     /// `/workflow` lists, `/workflow run NAME TITLE` starts, `/workflow RUN` shows one.
-    pub(super) async fn workflow(self) -> Result<Reply, Error> {
+    pub(super) async fn carry_out(self) -> Result<Reply, Error> {
         let workflows = self.session.coordinator.workflows();
-        match self.rest.split_once(char::is_whitespace).unwrap_or((self.rest, "")) {
-            ("", _) => self.list_workflows(),
+        match self
+            .invocation
+            .rest
+            .split_once(char::is_whitespace)
+            .unwrap_or((self.invocation.rest, ""))
+        {
+            ("", _) => self.list(),
             ("run", rest) => {
                 let (name, title) =
                     rest.trim().split_once(char::is_whitespace).unwrap_or((rest.trim(), ""));
-                self.start_workflow(name, title).await
+                self.start(name, title).await
             }
             (named, _) => {
                 let run = workflows.find(named)?;
                 match self.may_see_task(run)? {
-                    true => Ok(self.reply(run_blocks(&workflows.status(run)?))),
+                    true => Ok(self.invocation.reply(run_blocks(&workflows.status(run)?))),
                     false => Err(windlass_store::Error::UnknownTask(named.to_owned()).into()),
                 }
             }
@@ -41,9 +59,9 @@ impl Invocation<'_> {
         Ok(origin.is_some_and(|origin| self.input.may_see(origin.user.as_deref())))
     }
 
-    fn list_workflows(self) -> Result<Reply, Error> {
+    fn list(self) -> Result<Reply, Error> {
         let workflows = self.session.coordinator.workflows();
-        let found = workflows.list(&self.own_directory()?);
+        let found = workflows.list(&self.invocation.own_directory()?);
         let mut blocks = vec![match found.is_empty() {
             true => {
                 Block::Words { text: "There are no workflows in .windlass/workflows.".to_owned() }
@@ -75,18 +93,18 @@ impl Invocation<'_> {
             let rows = runs.into_iter().map(row).collect();
             blocks.push(Block::table(&["RUN", "WORKFLOW", "STATUS", "STEP"], &[], rows));
         }
-        Ok(self.reply(blocks))
+        Ok(self.invocation.reply(blocks))
     }
 
-    async fn start_workflow(self, name: &str, title: &str) -> Result<Reply, Error> {
+    async fn start(self, name: &str, title: &str) -> Result<Reply, Error> {
         if name.is_empty() {
-            return Err(self.bad("the name of a workflow is missing"));
+            return Err(self.invocation.bad("the name of a workflow is missing"));
         }
         let wanted = NewRun {
             workflow: name.to_owned(),
             title: title.to_owned(),
             inputs: Default::default(),
-            directory: self.own_directory()?,
+            directory: self.invocation.own_directory()?,
             axes: self.session.state()?.axes,
             execution_config: ExecutionConfig::default(),
             driver: self.input.driver,
@@ -95,7 +113,7 @@ impl Invocation<'_> {
             session: None,
         };
         let task = self.session.coordinator.workflows().start(wanted).await?;
-        Ok(self.say(format!("{task} begins")).with(Effect::Work { task }))
+        Ok(self.invocation.say(format!("{task} begins")).with(Effect::Work { task }))
     }
 }
 

@@ -35,7 +35,8 @@ impl Talking {
 
     /// Says something and lets the agent work on it.
     pub async fn say(&self, text: &str) -> TaskId {
-        let task = self.session().send(Talk::here(text, "ada")).await.unwrap().task();
+        let task =
+            self.session().conversation().send(Talk::here(text, "ada")).await.unwrap().task();
         self.stage.drive(task).await;
         task
     }
@@ -123,6 +124,8 @@ async fn stop_cancels_the_work_and_the_next_message_remembers_it() {
     let first = talking.say("remember the number 4711").await;
     talking.run("/stop enough").await;
     assert_eq!(talking.status(first).0, TaskStatus::Cancelled);
+    assert_eq!(talking.run("/queue").await, "The queue is empty.");
+    assert!(talking.try_run("/resume").await.is_err(), "nothing is left to resume");
     let second = talking.say("which number?").await;
     assert_ne!(first, second);
     assert!(talking.sent()[1].contains("4711"));
@@ -131,7 +134,7 @@ async fn stop_cancels_the_work_and_the_next_message_remembers_it() {
 #[tokio::test]
 async fn a_message_to_a_paused_conversation_resumes_it() {
     let talking = Talking::begin(REPLIES).await;
-    let sent = talking.session().send(Talk::here("hello", "ada")).await.unwrap();
+    let sent = talking.session().conversation().send(Talk::here("hello", "ada")).await.unwrap();
     let Sent::Begun { task, .. } = sent else { panic!("{sent:?}") };
     talking.run("/pause").await;
     assert_eq!(talking.status(task), (TaskStatus::Paused, StatusReason::User));

@@ -28,8 +28,8 @@ struct CommandEntry {
     /// What it does, in one sentence.
     help: String,
     group: String,
-    /// Whether it can be used; other names are kept free.
-    available: bool,
+    /// Whether it shows or changes everybody's work, and so is for admins.
+    admins_only: bool,
     /// Words that may follow its name.
     completions: Vec<String>,
 }
@@ -48,7 +48,7 @@ async fn commands(_user: User) -> Json<CommandList> {
         arguments: command.arguments.to_owned(),
         help: command.help.to_owned(),
         group: command.group.title().to_owned(),
-        available: command.availability != Availability::Reserved,
+        admins_only: command.availability == Availability::Admins,
         completions: command.completions(&[]).into_iter().map(str::to_owned).collect(),
     };
     Json(CommandList { commands: TABLE.iter().map(entry).collect() })

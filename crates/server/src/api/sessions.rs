@@ -286,7 +286,7 @@ async fn say(
     let pictures = pictures::keep(&state, message.pictures).await?;
     let talk = Talk::for_service(message.text, user.name);
     let talk = Talk { request: once.name(), pictures, ..talk };
-    let sent = state.coordinator.session(session).send(talk).await?;
+    let sent = state.coordinator.session(session).conversation().send(talk).await?;
     Ok(accepted(MessageOutcome::from(&sent)))
 }
 
@@ -380,7 +380,7 @@ async fn clear(
     let task_id = match once.outcome(&state).await? {
         Some(before) => Some(before).filter(|task| !task.is_empty()),
         None => {
-            let task = state.coordinator.session(session).clear(&user.name).await?;
+            let task = state.coordinator.session(session).conversation().clear(&user.name).await?;
             let task_id = task.map(|task| task.to_string());
             once.keep(&state, task_id.clone().unwrap_or_default()).await?;
             task_id

@@ -78,7 +78,7 @@ impl Jobs {
             let session = coordinator.session(session);
             let sent = async {
                 session.begin(new).await?;
-                session.send(Talk::here(text, user)).await
+                session.conversation().send(Talk::here(text, user)).await
             };
             match sent.await {
                 Ok(sent) => Done::Work(sent.task()),

@@ -182,7 +182,7 @@ async fn meanwhile(
     if is_command || !is_typed {
         return Some(line);
     }
-    match chat.session().send(chat.message(text.clone())).await {
+    match chat.session().conversation().send(chat.message(text.clone())).await {
         Ok(_) => screen.say(&format!("→ {} (read after the current step)", shown_line(&text))),
         Err(error) => screen.say(&format!("not sent: {}", shown_line(&error.to_string()))),
     }
