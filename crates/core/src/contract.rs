@@ -14,7 +14,6 @@ use sha2::{Digest as _, Sha256};
 use crate::id::CallId;
 use crate::string_enum;
 
-pub use place::{Step, line_of};
 pub use read::ContractError;
 
 /// The largest contract file.

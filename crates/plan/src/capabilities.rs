@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use windlass_core::axes::PermissionProfile;
+use windlass_core::contract::Contract;
 use windlass_core::id::TaskId;
 use windlass_core::planning::{Approval, Mutation, Severity};
 
@@ -53,6 +54,8 @@ pub struct ResolvedTask {
     pub approval: Approval,
     #[serde(default)]
     pub verification: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completion: Option<Contract>,
     /// The task of an earlier run that has finished it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub done_by: Option<TaskId>,
@@ -142,6 +145,7 @@ fn resolved(
             false => Approval::None,
         },
         verification: task.verification.clone(),
+        completion: task.completion.as_ref().or(plan.completion.as_ref()).cloned(),
         done_by: None,
         round: 0,
     }

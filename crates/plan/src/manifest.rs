@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use windlass_core::axes::PermissionProfile;
+use windlass_core::contract::Contract;
 use windlass_core::planning::{Approval, Mutation, Severity};
 
 /// A plan.
@@ -24,6 +25,9 @@ pub struct Plan {
     /// The agent of every task that names no nearer one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub assigned_agent: Option<String>,
+    /// What must hold before each task is done that says nothing of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub completion: Option<Contract>,
     pub phases: Vec<Phase>,
 }
 
@@ -96,6 +100,9 @@ pub struct Task {
     pub verification: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
+    /// What else must hold before the task is done, in place of what the plan says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub completion: Option<Contract>,
 }
 
 /// A numbered step of a task: 0 is always first, 99 always last.
@@ -147,6 +154,7 @@ impl Task {
             mutation: self.mutation.or(file.mutation),
             verification: or(self.verification, file.verification),
             approval: self.approval.or(file.approval),
+            completion: self.completion.or(file.completion),
             ..self
         }
     }

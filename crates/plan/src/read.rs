@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use serde_json::Value;
 use windlass_core::axes::UnknownValue;
+use windlass_core::contract::Contract;
 
 use crate::document::{item_path, key_path};
 use crate::manifest::{AgentRef, Phase, Plan, PlanStep, Task};
@@ -24,6 +25,7 @@ pub(crate) const PLAN_KEYS: &[&str] = &[
     "requiredMcpTools",
     "assignedAgents",
     "assignedAgent",
+    "completion",
     "phases",
 ];
 pub(crate) const AGENT_KEYS: &[&str] =
@@ -43,6 +45,7 @@ pub(crate) const TASK_KEYS: &[&str] = &[
     "mutation",
     "verification",
     "approval",
+    "completion",
 ];
 pub(crate) const STEP_KEYS: &[&str] = &["step", "text"];
 
@@ -85,6 +88,7 @@ fn plan(node: &Node<'_>, name: &str) -> Option<Plan> {
         required_mcp_tools: fields.texts("requiredMcpTools"),
         assigned_agents: agents.iter().filter_map(agent).collect(),
         assigned_agent: fields.text("assignedAgent"),
+        completion: fields.get("completion").and_then(|node| node.contract()),
         phases,
     })
 }
@@ -150,6 +154,7 @@ fn task(node: &Node<'_>, number: usize) -> Option<Task> {
         mutation: fields.get("mutation").and_then(|node| node.word()),
         verification: fields.texts("verification").unwrap_or_default(),
         approval: fields.get("approval").and_then(|node| node.word()),
+        completion: fields.get("completion").and_then(|node| node.contract()),
     })
 }
 
@@ -226,6 +231,18 @@ impl<'d> Node<'d> {
             None => self.wrong("a text"),
         }
         None
+    }
+
+    fn contract(&self) -> Option<Contract> {
+        let read = Contract::from_value(self.value);
+        read.map_err(|error| {
+            let path = match error.place.is_empty() {
+                true => self.path.clone(),
+                false => key_path(&self.path, &error.place),
+            };
+            self.found.borrow_mut().push(self.document.problem(&path, error.problem));
+        })
+        .ok()
     }
 
     fn word<T: FromStr<Err = UnknownValue>>(&self) -> Option<T> {

@@ -18,6 +18,7 @@ const KEYS: &[&str] = &[
     "mutation",
     "verification",
     "approval",
+    "completion",
 ];
 
 /// Frontmatter and what follows it.

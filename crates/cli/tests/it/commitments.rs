@@ -1,5 +1,7 @@
 //! Commitments, roles and contracts from the command line.
 
+use std::process::Stdio;
+
 use crate::program::{Program, Ran};
 
 fn put(program: &Program, name: &str, text: &str) {
@@ -82,6 +84,28 @@ fn two_claims_own_approval_and_missing_evidence_are_refused() {
     let unknown = program.windlass(&["commitments", "show", "cmt_nope"]).expect(2);
     assert!(unknown.stderr.contains("there is no commitment"), "{unknown:?}");
     assert_eq!(list(), before);
+}
+
+/// AX-117: of several who claim at the same moment one gets it, and the others are told who.
+#[test]
+fn of_claims_at_the_same_time_one_wins() {
+    let program = program();
+    let id = commit(&program);
+    let claim = |name: &String| {
+        let mut command = program.command(&["commitments", "claim", &id]);
+        command.env("USER", name).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().unwrap()
+    };
+    let names: Vec<String> = (0..6).map(|number| format!("ann{number}")).collect();
+    let started: Vec<_> = names.iter().map(claim).collect();
+    let ended: Vec<Ran> =
+        started.into_iter().map(|child| child.wait_with_output().unwrap().into()).collect();
+    let winners = ended.iter().filter(|ran| ran.code == 0).count();
+    assert_eq!(winners, 1, "{ended:?}");
+    for lost in ended.iter().filter(|ran| ran.code != 0) {
+        assert_eq!(lost.code, 2, "{lost:?}");
+        assert!(lost.stderr.contains("is already claimed by `ann"), "{lost:?}");
+    }
 }
 
 /// AX-036, AX-050, AX-051, AX-054, AX-057, AX-058, AX-072

@@ -6,14 +6,14 @@ use windlass_testkit::{assert_extends, messages};
 use crate::program::Program;
 
 /// The server's program, which `scripts/test` installs.
-fn server() -> String {
+pub fn server() -> String {
     std::env::var("WINDLASS_TEST_MCP_FILESYSTEM").expect(
         "WINDLASS_TEST_MCP_FILESYSTEM names the reference file system server's index.js; run the tests \
          with `scripts/test`, or source `scripts/lib/mcp.sh` and call `need_mcp`",
     )
 }
 
-fn user_config(program: &Program, text: &str) {
+pub fn user_config(program: &Program, text: &str) {
     let path = program.data.path().join(".config/windlass/config.toml");
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, text).unwrap();

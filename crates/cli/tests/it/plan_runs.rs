@@ -28,6 +28,9 @@ fn task_of(request: &Request) -> String {
 
 /// Each task writes a file of its own, saves its snapshot, and is done.
 fn work(request: &Request) -> Answer {
+    if is_audit(request) {
+        return audit(request);
+    }
     let task = task_of(request);
     match request.replies {
         0 => Answer::script(&format!("write: {{path: {task}.txt, content: '{task} was here'}}")),
@@ -35,7 +38,30 @@ fn work(request: &Request) -> Answer {
         2 => Answer::script(&format!(
             "save_snapshot: {{failingTests: [], techDebt: [], openDecisions: [], nextTaskIntent: after {task}}}"
         )),
+        4 if is_rejected(request) => {
+            Answer::script(&format!("write: {{path: {task}-right.txt, content: corrected}}"))
+        }
+        5 if is_rejected(request) => Answer::script(&format!("say: {task} is corrected")),
         _ => Answer::script(&format!("say: {task} is done")),
+    }
+}
+
+fn is_rejected(request: &Request) -> bool {
+    request.json()["messages"].to_string().contains("has reviewed your work and rejected it")
+}
+
+fn is_audit(request: &Request) -> bool {
+    request.json()["messages"].to_string().contains("Review the finished work of task `")
+}
+
+/// An auditor that rejects work which was not corrected, and approves what was.
+fn audit(request: &Request) -> Answer {
+    let is_corrected = request.json()["messages"].to_string().contains("is corrected");
+    match (request.replies, is_corrected) {
+        (0, false) => Answer::script("reject: {commitment: task, reason: it is not right}"),
+        (0, true) => Answer::script("approve: {commitment: task, reason: now it is right}"),
+        (_, false) => Answer::script("say: rejected"),
+        (_, true) => Answer::script("say: approved"),
     }
 }
 
@@ -43,12 +69,14 @@ fn task(id: &str, after: &[&str]) -> Value {
     json!({"id": id, "bestPatternPrompt": format!("Run `make {id}`"), "dependsOn": after})
 }
 
-/// Three phases and eight tasks; the tasks of the second phase are partly independent.
+/// Three phases and eight tasks; the tasks of the second phase are partly independent, and the work of one is audited.
 fn eight() -> Value {
+    let mut audited = task("t06", &[]);
+    audited["completion"] = json!({"required_files": ["t06.txt"], "audit": "auditor"});
     json!({"id": "eight", "phases": [
         {"id": "one", "tasks": [task("t01", &[]), task("t02", &["t01"])]},
         {"id": "two", "tasks": [task("t03", &[]), task("t04", &[]), task("t05", &["t03", "t04"])]},
-        {"id": "three", "tasks": [task("t06", &[]), task("t07", &["t06"]), task("t08", &["t07"])]},
+        {"id": "three", "tasks": [audited, task("t07", &["t06"]), task("t08", &["t07"])]},
     ]})
 }
 
@@ -270,8 +298,10 @@ struct Left {
     files: BTreeMap<String, String>,
     snapshots: BTreeMap<String, String>,
     issues: Vec<(String, String)>,
-    /// Calls that were started, by task and tool.
+    /// Calls that have ended, by task and tool.
     calls: BTreeMap<(String, String), usize>,
+    /// The verdicts of auditors, with how their tasks ended.
+    audits: Vec<(String, String)>,
 }
 
 fn read_all(directory: PathBuf, end: &str) -> BTreeMap<String, String> {
@@ -300,6 +330,13 @@ fn left(program: &Program) -> Left {
              WHERE kind = 'tool_result'",
         )
         .unwrap();
+    let mut audits = database
+        .prepare(
+            "SELECT json_extract(body, '$.tool'), status FROM events JOIN tasks ON tasks.id = stream
+             WHERE kind = 'tool_result' AND parent_id IS NOT NULL ORDER BY pos",
+        )
+        .unwrap();
+    let audits = audits.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
     let mut calls = BTreeMap::new();
     for call in statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap() {
         *calls.entry(call.unwrap()).or_default() += 1;
@@ -309,6 +346,7 @@ fn left(program: &Program) -> Left {
         files: read_all(program.workspace().to_owned(), "txt"),
         snapshots: read_all(program.workspace().join(".windlass/snapshots/eight"), "md"),
         issues: issues.map(Result::unwrap).collect(),
+        audits: audits.map(Result::unwrap).collect(),
         calls,
     }
 }
@@ -329,6 +367,11 @@ fn failing_once(path: PathBuf) -> impl Fn(&Request) -> Option<Answer> {
     }
 }
 
+fn audited_task(program: &Program) -> String {
+    let sql = "SELECT task_id FROM plan_tasks WHERE key = 't06'";
+    database(program).query_row(sql, [], |row| row.get(0)).unwrap()
+}
+
 fn eight_tasks() -> Program {
     let program = Program::with(ModelServer::start_empty());
     program.server.answer_with(failing_once(program.data_directory().join("windlass.db")));
@@ -337,15 +380,25 @@ fn eight_tasks() -> Program {
     program
 }
 
-/// Killed at twenty points, a run leaves the same rows, files and results as one that was not; nothing runs twice.
+/// MS-195: killed at twenty points, a run leaves the same rows, files and results as one that was not; nothing runs twice.
 #[test]
 fn a_plan_killed_at_twenty_points_ends_like_one_that_was_not() {
     let unbroken = eight_tasks();
     plan(&unbroken, &["run"]).expect(0);
     let expected = left(&unbroken);
     assert_eq!(expected.statuses["t04"], ("done".to_owned(), 1), "it failed once");
-    assert_eq!((expected.files.len(), expected.snapshots.len(), expected.issues.len()), (8, 8, 8));
-    assert!(expected.calls.values().all(|&times| times == 1), "{:?}", expected.calls);
+    assert_eq!((expected.files.len(), expected.snapshots.len(), expected.issues.len()), (9, 8, 8));
+    let of = |task: &str, tool: &str| (task.to_owned(), tool.to_owned());
+    let (verdicts, calls): (Vec<_>, Vec<_>) =
+        expected.calls.iter().partition(|((_, tool), _)| tool == "spawn_agent");
+    assert_eq!(verdicts, [(&of("t06", "spawn_agent"), &2)], "one audit rejects, one approves");
+    for (call, times) in calls {
+        assert_eq!(*times, if *call == of("t06", "write") { 2 } else { 1 }, "{call:?}");
+    }
+    assert_eq!(expected.audits, [of("reject", "done"), of("approve", "done")]);
+    let result = unbroken.windlass(&["result", &audited_task(&unbroken), "--json"]).expect(0);
+    let review = &result.json_lines()[0]["contract"]["review"];
+    assert_eq!((&review["approved"], &review["reason"]), (&json!(true), &json!("now it is right")));
     let requests = unbroken.server.request_count();
     // Small steps that differ from run to run, so that the twenty points are spread over the whole plan.
     let mut seed = std::process::id() as usize;

@@ -47,7 +47,7 @@ fn prompt(request: &windlass_testkit::Request) -> String {
     request.json().to_string()
 }
 
-/// PL-019, PL-038, PL-020, PL-021, PL-022, PL-010, PL-041, EXEC-002: with five skills installed the plan loads exactly its
+/// PL-001, PL-019, PL-038, PL-020, PL-021, PL-022, PL-010, PL-041, EXEC-002: with five skills installed the plan loads exactly its
 /// two, also in the request of its task.
 #[test]
 fn story_s1_scoped_load() {
@@ -108,6 +108,38 @@ fn a_task_has_exactly_the_skills_that_it_declares() {
             "{name}: {results:?}"
         );
     }
+}
+
+/// PL-002, PL-049: of two real servers the plan starts the one that it names, and its task calls it.
+#[test]
+fn a_plan_starts_exactly_the_servers_that_it_names() {
+    let script = "
+        replies:
+          - mcp__files__read_text_file: {path: /workspace/note.txt}
+          - say: read
+    ";
+    let program = Program::playing(script);
+    let index = crate::mcp::server();
+    let package = index.split("/node_modules/").next().unwrap();
+    let of = |name: &str| {
+        format!("[mcp.servers.{name}]\ncommand = 'node'\nargs = ['{index}', '/workspace']\n")
+    };
+    let config = format!("[sandbox]\nread_only = ['{package}']\n{}{}", of("files"), of("others"));
+    crate::mcp::user_config(&program, &config);
+    fs::write(program.workspace().join("note.txt"), "from the workspace").unwrap();
+    let task = json!({"bestPatternPrompt": "Use mcp:files:read_text_file"});
+    write_plan(&program, &json!({"requiredMcpTools": ["files"], "phases": [{"tasks": [task]}]}));
+    let refused = plan(&program, &["activate"]).expect(2).stderr;
+    assert!(refused.contains("windlass trust"), "{refused}");
+    program.windlass(&["trust", "--yes"]).expect(0);
+    let activated = plan(&program, &["activate", "--json"]).expect(0).json_lines().remove(0);
+    assert_eq!(activated["mcp_servers"], json!(["files"]));
+    plan(&program, &["run"]).expect(0);
+    let request = program.server.requests().last().unwrap().json();
+    let tools = request["tools"].to_string();
+    assert!(tools.contains("mcp__files__read_text_file"), "{tools}");
+    assert!(!tools.contains("mcp__others__"), "{tools}");
+    assert!(request["messages"].to_string().contains("from the workspace"), "{request}");
 }
 
 /// PL-050, PL-010: an unknown name is refused with its place; nothing is activated.
@@ -294,6 +326,46 @@ fn story_s5_budget() {
         assert_eq!(gauge["level"], level, "{tokens}: {gauge}");
         assert_eq!(gauge["recommendation"], recommendation, "{tokens}: {gauge}");
         assert!(gauge["percent"].is_number());
+    }
+}
+
+/// PL-009, PL-040, PL-050, EXEC-001: each kind of mistake is named with file, line and place, and nothing is written.
+#[test]
+fn every_kind_of_wrong_plan_is_refused_with_its_place() {
+    for (wrong, place) in [
+        ("\n\"requiredSkills\": null", "plan.json:2: `requiredSkills`: must be a list, not `null`"),
+        ("\n\"requiredSkill\": []", "plan.json:2: `requiredSkill`: unknown key; did you mean"),
+        (
+            "\n\"phases\": [{\"tasks\": [\n{\"id\": \"a\", \"bestPatternPrompt\": \"/x\", \"dependsOn\": [\"b\"]},\n\
+             {\"id\": \"b\", \"bestPatternPrompt\": \"/x\", \"dependsOn\": [\"a\"]}]}]",
+            "plan.json:3: `phases[0].tasks[0].dependsOn`: these tasks wait for each other: a → b",
+        ),
+        (
+            "\n\"assignedAgents\": [\"intel\"],\n\"phases\": [\n{\"assignedAgent\": \"intell\", \"tasks\": []}]",
+            "plan.json:4: `phases[0].assignedAgent`: agent `intell` is not in the roster; did you mean `intel`?",
+        ),
+        (
+            "\n\"requiredSkills\": [\"deploy\"],\n\"phases\": [{\"tasks\": [\n\
+             {\"bestPatternPrompt\": \"/x\", \"skills\": [\"style\"]}]}]",
+            "plan.json:4: `phases[0].tasks[0].skills[0]`: skill `style` is not in the plan's `requiredSkills`",
+        ),
+        (
+            "\n\"completion\": {\n\"required_files\": [\"../x\"]}",
+            "plan.json:3: `completion.required_files[0]`: names `../x`, which is outside the workspace",
+        ),
+        (
+            "\n\"phases\": [{\"tasks\": [{\"bestPatternPrompt\": \"/x\",\n\"risk\": \"hihg\"}]}]",
+            "plan.json:3: `phases[0].tasks[0].risk`: `hihg` is not allowed; did you mean `high`?",
+        ),
+    ] {
+        let program = quiet();
+        install(&program, &FIVE);
+        fs::write(program.workspace().join("plan.json"), format!("{{{wrong}\n}}\n")).unwrap();
+        for action in ["validate", "activate", "run"] {
+            let refused = plan(&program, &[action, "plan.json"]).expect(2).stderr;
+            assert!(refused.contains(place), "{action}: {refused}");
+        }
+        assert_eq!((count(&program, "plans"), count(&program, "tasks")), (0, 0), "{wrong}");
     }
 }
 

@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use windlass_core::axes::{Axes, PermissionProfile};
 use windlass_core::command::{ExecutionConfig, Outage, ResultStatus, TaskCommand, TaskResult};
-use windlass_core::contract::{Check, Contract, GivenContract};
+use windlass_core::contract::{Check, GivenContract};
 use windlass_core::event::{Driver, TaskCreated};
 use windlass_core::id::{CommandId, PlanId, SessionId, TaskId};
 use windlass_core::planning::{Mutation, PlanTask};
@@ -222,19 +222,26 @@ impl Plans<'_> {
     }
 }
 
-/// The commands that must pass before a task is done, as its contract; without any, the project's own holds. Whoever has
-/// not approved the plan is asked before they run (§15.13).
+/// What must hold before a task is done: its verification, and what its plan says of completion; without either, the
+/// project's own contract holds. Whoever has not approved the plan is asked before commands run (§15.13).
 fn contract(task: &ResolvedTask, approved: bool) -> Option<Box<GivenContract>> {
-    if task.verification.is_empty() {
+    if task.verification.is_empty() && task.completion.is_none() {
         return None;
     }
-    let checks = task.verification.iter().enumerate().map(|(index, command)| Check {
-        name: format!("verification {}", index + 1),
+    let mut contract = task.completion.clone().unwrap_or_default();
+    if contract.name.is_empty() {
+        contract.name = format!("task {}", task.id);
+    }
+    let others = std::mem::take(&mut contract.checks);
+    let names = (1..).map(|number| format!("verification {number}"));
+    let names = names.filter(|name| others.iter().all(|check| check.name != *name));
+    let checks = names.zip(&task.verification).map(|(name, command)| Check {
+        name,
         command: Some(command.clone()),
         timeout_seconds: None,
     });
-    let name = format!("task {}", task.id);
-    let contract = Contract { name, checks: checks.collect(), ..Contract::default() };
+    contract.checks = checks.collect();
+    contract.checks.extend(others);
     Some(Box::new(GivenContract { contract, approved }))
 }
 

@@ -50,13 +50,12 @@ impl Contract {
             place: String::new(),
             problem: format!("it is not valid JSON: {error}"),
         })?;
-        Self::from_value(text, &[], &value)
+        Reader { text, path: Vec::new() }.contract(&value)
     }
 
-    /// Reads a contract that is a part of a larger text, at `at`.
-    pub fn from_value(text: &str, at: &[Step], value: &Value) -> Result<Self, ContractError> {
-        let mut reader = Reader { text, path: at.to_vec() };
-        reader.contract(value)
+    /// Reads a contract that is a part of another document. That one knows the lines; the place counts from here.
+    pub fn from_value(value: &Value) -> Result<Self, ContractError> {
+        Reader { text: "", path: Vec::new() }.contract(value)
     }
 }
 

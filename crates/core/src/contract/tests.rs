@@ -1,3 +1,4 @@
+use super::place::{Step, line_of};
 use super::*;
 
 const SEED: &str = r#"{

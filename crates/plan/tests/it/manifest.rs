@@ -163,3 +163,23 @@ proptest::proptest! {
         let _ = problems(&text);
     }
 }
+
+/// AX-008: a plan may say what must hold before its tasks are done; what is wrong with it is blamed on its line.
+#[test]
+fn a_completion_contract_of_a_plan_or_task_is_read_with_its_place() {
+    let text = r#"{
+  "completion": {"checks": {"test": "make test"}, "audit": true},
+  "phases": [{"tasks": [
+    {"id": "a", "bestPatternPrompt": "/x", "completion": {"required_files": ["a.txt"]}}
+  ]}]
+}"#;
+    let (plan, _) = read(text).unwrap();
+    let of_plan = plan.completion.as_ref().unwrap();
+    assert_eq!(of_plan.checks[0].command.as_deref(), Some("make test"));
+    assert_eq!(plan.task("a").unwrap().completion.as_ref().unwrap().required_files, ["a.txt"]);
+    let wrong = text.replace("a.txt", "../a.txt").replace("make test", "");
+    insta::assert_snapshot!(problems(&wrong), @r"
+    plan.json:2: `completion.checks.test`: is not a command
+    plan.json:4: `phases[0].tasks[0].completion.required_files[0]`: names `../a.txt`, which is outside the workspace; give a path below it
+    ");
+}

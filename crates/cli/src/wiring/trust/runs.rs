@@ -66,7 +66,7 @@ pub(super) fn of(project: &Path, file: &File) -> BTreeMap<String, String> {
             let document = serde_json::from_str(&file.text).unwrap_or_default();
             found.json_servers(&document);
             found.plan(&document, file.path.parent().unwrap_or(Path::new("")));
-            found.checks(&file.text);
+            found.checks(&document);
         }
         "toml" => found.toml_servers(&file.text),
         "yaml" | "yml" if is_workflow(&file.path) => found.workflow(&file.text),
@@ -120,12 +120,14 @@ impl Found {
                 self.script(command);
                 self.words(command);
             }
+            self.checks(&task["completion"]);
         }
+        self.checks(&document["completion"]);
     }
 
     /// The commands of a completion contract.
-    fn checks(&mut self, text: &str) {
-        let Ok(contract) = Contract::read(text) else { return };
+    fn checks(&mut self, contract: &Value) {
+        let Ok(contract) = Contract::from_value(contract) else { return };
         let project = self.project.clone();
         for check in contract.checks {
             if let Some(command) = check.command_in(|file| project.join(file).is_file()) {
