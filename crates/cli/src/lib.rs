@@ -13,6 +13,7 @@ pub mod own_memory;
 pub mod next_action;
 pub mod failure;
 mod typos;
+mod default_action;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -37,7 +38,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, hooks: Hooks) -> ExitCode {
     }
     windlass_coordinator::open_files::raise_limit();
     let words = with_command(args);
-    let args = match Args::parse_words(&words) {
+    let args = match parse(&words) {
         Ok(args) => args,
         Err(error) => return ExitCode::from(unparsed(typos::suggest(error, &words), &words)),
     };
@@ -48,6 +49,14 @@ pub fn run(args: impl IntoIterator<Item = OsString>, hooks: Hooks) -> ExitCode {
             ExitCode::from(failure.code)
         }
     }
+}
+
+/// Parses a command line; a command without its subcommand shows what there is.
+fn parse(words: &[OsString]) -> Result<Args, clap::Error> {
+    Args::parse_words(words).or_else(|error| {
+        let completed = default_action::complete(&error, words);
+        completed.and_then(|words| Args::parse_words(&words).ok()).ok_or(error)
+    })
 }
 
 /// A result that did not reach its file must not look as if it had.

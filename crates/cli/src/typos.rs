@@ -10,6 +10,54 @@ use crate::args;
 /// Longer words are not compared: comparing is slow, and nobody types such a name.
 const LONGEST: usize = 40;
 
+/// Commands by what other programs call them.
+const SYNONYMS: &[(&str, &str)] = &[
+    ("list", "tasks"),
+    ("ls", "tasks"),
+    ("ls", "list"),
+    ("ps", "tasks"),
+    ("history", "tasks"),
+    ("start", "run"),
+    ("new", "run"),
+    ("ask", "run"),
+    ("do", "run"),
+    ("stop", "cancel"),
+    ("kill", "cancel"),
+    ("abort", "cancel"),
+    ("continue", "resume"),
+    ("questions", "inbox"),
+    ("approve", "answer"),
+    ("reply", "answer"),
+    ("message", "send"),
+    ("tell", "send"),
+    ("follow", "attach"),
+    ("watch", "attach"),
+    ("tail", "logs"),
+    ("usage", "cost"),
+    ("budget", "cost"),
+    ("settings", "config"),
+    ("setup", "config"),
+    ("init", "config"),
+    ("login", "models"),
+    ("auth", "models"),
+    ("server", "serve"),
+    ("web", "open"),
+    ("ui", "open"),
+    ("cron", "schedule"),
+    ("agents", "tasks"),
+    ("tools", "mcp"),
+    ("plans", "plan"),
+    ("workflows", "workflow"),
+    ("clean", "prune"),
+    ("gc", "prune"),
+    ("check", "doctor"),
+    ("repair", "doctor"),
+    ("health", "doctor"),
+    ("roles", "modes"),
+    ("allow", "permissions"),
+    ("rules", "permissions"),
+];
+
 /// The same error with the command or option that was most likely meant. The parser's own guess does not
 /// know that two letters change places, which is the most common mistake.
 pub fn suggest(mut error: clap::Error, words: &[OsString]) -> clap::Error {
@@ -32,7 +80,12 @@ pub fn suggest(mut error: clap::Error, words: &[OsString]) -> clap::Error {
     };
     // "To pass it as a value, use `-- --yes`": hardly anybody means that.
     error.remove(ContextKind::Suggested);
-    if let Some(meant) = nearest(&wrong, &known) {
+    let synonym = || {
+        let word = wrong.to_lowercase();
+        let mut names = SYNONYMS.iter().filter(|(other, _)| *other == word);
+        names.find_map(|(_, name)| known.iter().find(|known| known == name).cloned())
+    };
+    if let Some(meant) = nearest(&wrong, &known).or_else(synonym) {
         let meant = match kind {
             ContextKind::SuggestedArg => ContextValue::String(meant),
             _ => ContextValue::Strings(vec![meant]),
@@ -110,6 +163,9 @@ mod tests {
             ("windlass schedule lsit", "list"),
             ("windlass help taks", "tasks"),
             ("windlass help foo", "nothing"),
+            ("windlass list", "tasks"),
+            ("windlass stop", "cancel"),
+            ("windlass schedule ls", "list"),
             ("windlass fix", "nothing"),
         ] {
             assert_eq!(suggested(line), meant, "{line}");
