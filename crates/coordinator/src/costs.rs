@@ -64,15 +64,17 @@ impl Costs<'_> {
     /// What all tasks have cost, with the newest ones by themselves, at most `limit`.
     pub fn total(self, limit: usize) -> Result<CostReport, Error> {
         let (sums, _) = self.sums()?;
-        let mut report = CostReport { models: sums.models, ..CostReport::default() };
-        report.models.values().for_each(|sum| report.total.merge(sum));
+        let mut report = CostReport::of_models(sums.models);
         // A task counts with the agents below it.
         let limit_and_one = Some(limit.saturating_add(1));
         let filter = Filter { roots: true, limit: limit_and_one, ..Filter::default() };
         let rows = self.coordinator.tasks().rows(&filter)?;
         report.has_older_tasks = rows.len() > limit;
         for row in rows.iter().take(limit).filter(|row| row.turns > 0) {
-            report.tasks.insert(row.id, self.of(row.id)?.total);
+            let of_task = self.of(row.id)?;
+            if !of_task.is_simulated() {
+                report.tasks.insert(row.id, of_task.total);
+            }
         }
         Ok(report)
     }

@@ -91,6 +91,9 @@ fn json(report: &CostReport, turns: bool) -> String {
         report.tasks.iter().map(|(task, sum)| (task.to_string(), sum)).collect();
     let mut whole =
         serde_json::json!({ "total": report.total, "models": report.models, "tasks": tasks });
+    if report.simulated.replies > 0 {
+        whole["simulated"] = serde_json::to_value(report.simulated).unwrap_or_default();
+    }
     if let Some(turns) = turns {
         whole["turns"] = turns.into();
     }
@@ -129,6 +132,13 @@ fn page(report: &CostReport, args: &Cost) {
     }
     table.row(cells(&report.total, "total".to_owned()));
     show::print_table(&table);
+    if report.simulated.replies > 0 {
+        out(&format!(
+            "\nNot counted: {} replies of scripts, whose cost of {} is simulated.",
+            report.simulated.replies,
+            words(&report.simulated)
+        ));
+    }
     if report.total.unpriced_replies > 0 {
         note("\nhint: set prices in [models.\"NAME\"] (`input`, `output` per million tokens)");
     }

@@ -64,6 +64,11 @@ fn the_demo_fixes_a_failing_test_and_leaves_only_its_task() {
     let page = windlass(&["show", next]);
     assert!(page.contains("status     done") && page.contains("The test passes"), "{page}");
     assert_eq!(windlass(&["tasks", "--json"]).lines().count(), 1);
+    let cost: serde_json::Value = serde_json::from_str(&windlass(&["cost", "--json"])).unwrap();
+    assert_eq!((&cost["total"]["replies"], &cost["tasks"]), (&0.into(), &serde_json::json!({})));
+    assert!(cost["simulated"]["cost_usd"].as_f64().unwrap() > 0.0, "{cost}");
+    let page = windlass(&["cost"]);
+    assert!(page.contains("is simulated") && page.contains("$0.00"), "{page}");
 }
 
 /// What the README shows is what the demo prints into a pipe: its answer stands before what it delivers.

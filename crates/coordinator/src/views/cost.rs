@@ -14,6 +14,9 @@ const SUMMARIES: &str = "(summaries)";
 /// The same for requests that a provider may have billed and whose replies never came.
 const LOST: &str = "(requests without a reply)";
 
+/// How the names of scripts begin, which stand in for a model: their tokens and costs are made up.
+const SCRIPTS: &str = "script:";
+
 /// Less than this is the error of adding up.
 const LEAST_USD: f64 = 1e-9;
 
@@ -78,9 +81,26 @@ pub struct CostReport {
     pub has_older_tasks: bool,
     /// Reply by reply; only for a single task.
     pub turns: Vec<CostTurn>,
+    /// What scripts in place of a model have made up, as those of `demo`; of all tasks it is in no other sum.
+    pub simulated: CostSum,
 }
 
 impl CostReport {
+    /// What all models have cost together. What scripts have made up is nobody's money.
+    pub(crate) fn of_models(models: BTreeMap<String, CostSum>) -> Self {
+        let (scripts, models): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            models.into_iter().partition(|(model, _)| model.starts_with(SCRIPTS));
+        let mut report = Self { models, ..Self::default() };
+        scripts.values().for_each(|sum| report.simulated.merge(sum));
+        report.models.values().for_each(|sum| report.total.merge(sum));
+        report
+    }
+
+    /// Whether every reply in it came from a script.
+    pub(crate) fn is_simulated(&self) -> bool {
+        !self.models.is_empty() && self.models.keys().all(|model| model.starts_with(SCRIPTS))
+    }
+
     /// Counts what a task has reserved for requests without a reply, as its state does.
     pub(crate) fn add_lost(&mut self, task: TaskId, state: &TaskState) {
         let known = self.tasks.get(&task).and_then(|sum| sum.cost_usd).unwrap_or(0.0);
