@@ -233,6 +233,24 @@ fn explain_says_what_a_command_would_do_under_each_profile() {
     assert_eq!(value["decisions"]["unrestricted"], "allow");
 }
 
+/// A force push is called one wherever somebody is asked about it.
+#[test]
+fn a_force_push_is_named_as_one() {
+    let program = playing("replies: []");
+    for (command, reason) in [
+        ("git push --force origin topic", "force push: replaces history elsewhere"),
+        ("git push origin +topic", "force push: replaces history elsewhere"),
+        (
+            "git push -f origin main",
+            "force push to `main`, a protected branch: replaces its history",
+        ),
+        ("git push origin main", "pushes to `main`, a protected branch"),
+    ] {
+        let said = program.windlass(&["explain", "--json", command]).expect(0).json_lines();
+        assert_eq!(said[0]["reason"], reason, "{command}");
+    }
+}
+
 /// MS-047, MS-048: assisted control pauses after the unit, and the reason a run ended is recorded.
 #[test]
 fn assisted_control_waits_for_a_person_after_the_unit() {

@@ -191,8 +191,11 @@ fn push(protected: &[String], call: &Invocation) -> Option<Assessment> {
     if call.has("-n|--dry-run") {
         return None;
     }
+    let forced = call.has("-f|--force|--force-with-lease|--force-if-includes");
     if call.has("--all|--branches") {
-        return Some(Assessment::of(Class::Production, "pushes every branch, protected ones too"));
+        let does = if forced { "force push of" } else { "pushes" };
+        let reason = format!("{does} every branch, protected ones too");
+        return Some(Assessment::of(Class::Production, reason));
     }
     let mut judged: Option<Assessment> = None;
     for refspec in call.operands.iter().skip(2) {
@@ -201,7 +204,7 @@ fn push(protected: &[String], call: &Invocation) -> Option<Assessment> {
                 Class::Production,
                 "pushes to a branch that is only known when it runs",
             ),
-            Some(text) => match refspec_class(protected, text) {
+            Some(text) => match refspec_class(protected, text, forced) {
                 Some(found) => found,
                 None => continue,
             },
@@ -211,20 +214,22 @@ fn push(protected: &[String], call: &Invocation) -> Option<Assessment> {
     judged
 }
 
-fn refspec_class(protected: &[String], refspec: &str) -> Option<Assessment> {
+fn refspec_class(protected: &[String], refspec: &str, forced: bool) -> Option<Assessment> {
     if refspec.starts_with(':') && refspec.len() > 1 {
         return Some(Assessment::of(Class::Destructive, "deletes a branch elsewhere"));
     }
-    let forced = refspec.starts_with('+');
+    let forced = forced || refspec.starts_with('+');
     let target = refspec.trim_start_matches('+').rsplit(':').next().unwrap_or_default();
     let branch = target.trim_start_matches("refs/heads/");
     if protected.iter().any(|pattern| glob(pattern, branch)) {
-        return Some(Assessment::of(
-            Class::Production,
-            format!("pushes to `{branch}`, a protected branch"),
-        ));
+        let reason = match forced {
+            true => format!("force push to `{branch}`, a protected branch: replaces its history"),
+            false => format!("pushes to `{branch}`, a protected branch"),
+        };
+        return Some(Assessment::of(Class::Production, reason));
     }
-    forced.then(|| Assessment::of(Class::Production, "replaces history elsewhere"))
+    let reason = "force push: replaces history elsewhere";
+    forced.then(|| Assessment::of(Class::Production, reason))
 }
 
 fn target(paths: &Resolver<'_>, call: &Invocation, subcommand: &str) -> Option<Assessment> {
