@@ -24,8 +24,11 @@ pub struct Explanation {
     pub commands: Vec<ShellCommand>,
     /// What would happen under each profile.
     pub decisions: Decisions,
-    /// The profile that counts where it is asked.
+    /// The profile of a task that `run` would start where it is asked.
     pub profile: PermissionProfile,
+    /// The profile of the last conversation there, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conversation_profile: Option<PermissionProfile>,
     /// What decided, where it was not the profile's table.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub decided_by: Vec<DecidedBy>,
@@ -66,7 +69,7 @@ pub enum Paint {
 
 impl Explanation {
     /// Explains an analysis of `command`, with what was decided beforehand. All four profiles are shown, and that of
-    /// `axes` is marked.
+    /// `axes` is marked as the one of `run`.
     pub fn new(command: &str, analysis: CommandAnalysis, given: &GivenRules, axes: &Axes) -> Self {
         let call = &analysis.assessment;
         let under = |permission_profile| {
@@ -89,6 +92,7 @@ impl Explanation {
             parsed: analysis.parsed,
             decisions,
             profile: axes.permission_profile,
+            conversation_profile: None,
             decided_by: decided_by.collect(),
             commands: analysis.commands,
         }
@@ -113,8 +117,7 @@ impl Explanation {
             out.push_str(&paint(Paint::Text, &format!("{profile:<14}")));
             out.push_str(&paint(Paint::Decision(decision), decision.as_str()));
             let by = self.decided_by.iter().find(|by| by.profile == profile);
-            let here = (profile == self.profile).then_some("(here)");
-            let words = here.into_iter().chain(by.map(|by| by.reason.as_str()));
+            let words = self.used_by(profile).into_iter().chain(by.map(|by| by.reason.as_str()));
             let words = words.collect::<Vec<_>>().join(" ");
             if !words.is_empty() {
                 let space = " ".repeat(7 - decision.as_str().len().min(6));
@@ -123,6 +126,18 @@ impl Explanation {
             out.push('\n');
         }
         out
+    }
+}
+
+impl Explanation {
+    /// What works under a profile where it is asked.
+    fn used_by(&self, profile: PermissionProfile) -> Option<&'static str> {
+        match (self.profile == profile, self.conversation_profile == Some(profile)) {
+            (true, true) => Some("(run, and the conversation here)"),
+            (true, false) => Some("(run)"),
+            (false, true) => Some("(the conversation here)"),
+            (false, false) => None,
+        }
     }
 }
 

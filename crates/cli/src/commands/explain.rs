@@ -7,14 +7,14 @@ use clap::Args;
 use jiff::Timestamp;
 use windlass_coordinator::explain::{Explanation, Paint};
 use windlass_coordinator::{Coordinator, standing_rules};
-use windlass_core::axes::{Axes, WorkMode};
+use windlass_core::axes::{Axes, PermissionProfile, WorkMode};
 use windlass_core::id::TaskId;
 use windlass_core::policy::{Decision, GivenRules, Pattern, Risk};
 use windlass_sandbox::{IsolationReport, Kind};
 use windlass_shell::{Context, analyze};
 use windlass_term::TerminalStyle;
 
-use super::{Execute, Start};
+use super::{Execute, Start, follow_up};
 use crate::args::values;
 use crate::failure::Failure;
 use crate::show::{out, out_json};
@@ -115,7 +115,7 @@ fn explain(start: Start, args: &Explain) -> Result<u8, Failure> {
         permission_profile: profile.unwrap_or(headless.permission_profile),
         ..headless
     };
-    let standing = standing(start, &environment, &placed.top)?;
+    let (standing, conversation) = kept(start, &environment, &directory, &placed.top)?;
     let judge = Judge::new(&environment, &directory, &placed, standing, axes)?;
     if args.stdin {
         return explain_lines(&judge);
@@ -126,7 +126,7 @@ fn explain(start: Start, args: &Explain) -> Result<u8, Failure> {
             "windlass explain 'git push origin topic'",
         ));
     };
-    let explanation = judge.explain(text);
+    let explanation = Explanation { conversation_profile: conversation, ..judge.explain(text) };
     if args.json {
         out_json(&json(&explanation));
     } else {
@@ -136,17 +136,25 @@ fn explain(start: Start, args: &Explain) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// The standing rules that hold in a directory. Looking creates no store where there is none.
-fn standing(
+/// The standing rules that hold in a project, and the profile of the last conversation in the directory. Looking creates
+/// no store where there is none.
+fn kept(
     start: Start,
     environment: &Environment,
     directory: &Path,
-) -> Result<Vec<Pattern>, Failure> {
+    project: &Path,
+) -> Result<(Vec<Pattern>, Option<PermissionProfile>), Failure> {
     if !environment.data.join("windlass.db").exists() {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), None));
     }
-    let rules = start.app()?.coordinator.standing_rules().all()?;
-    Ok(standing_rules::rules_in(&rules, directory))
+    let app = start.app()?;
+    let coordinator = &app.coordinator;
+    let rules = coordinator.standing_rules().all()?;
+    let session =
+        coordinator.sessions().newest_in(&follow_up::here(directory).display().to_string())?;
+    let state = session.map(|session| coordinator.session(session).state()).transpose()?;
+    let profile = state.map(|state| state.axes.permission_profile);
+    Ok((standing_rules::rules_in(&rules, project), profile))
 }
 
 /// One JSON string a line in, one JSON object a line out.

@@ -82,7 +82,7 @@ fn lines_of_a_pipe_are_a_conversation() {
     assert!(page.contains("waiting for you") && !page.contains("stuck"), "{page}");
 }
 
-/// MS-204, MS-221: a later process takes the conversation up, with its axes.
+/// MS-001, MS-204, MS-221: a later process takes the conversation up, with its axes, and they stay.
 #[test]
 fn a_conversation_is_continued_by_another_process() {
     let program = Program::playing(REPLIES);
@@ -91,6 +91,7 @@ fn a_conversation_is_continued_by_another_process() {
     let ran = program.chat(&["--continue"], "which number?\n").expect(0);
     assert_eq!(ran.stdout, "two\n");
     assert!(program.server.requests()[1].json().to_string().contains("4711"));
+    assert_eq!(program.mode_json()["workMode"], "research", "a mode is no single command");
     let fresh = program.chat(&[], "which number?\n").expect(0);
     assert_eq!(fresh.stdout, "one\n");
     assert!(!program.server.requests()[2].json().to_string().contains("4711"), "a new one");
@@ -98,7 +99,7 @@ fn a_conversation_is_continued_by_another_process() {
     assert!(none.stderr.contains("there is no session `ZZZZ`"), "{none:?}");
 }
 
-/// MS-021: who only looks leaves nothing.
+/// MS-021: who only looks leaves nothing, and a question leaves no files, notes or rows beside its conversation.
 #[test]
 fn a_conversation_without_a_line_leaves_nothing() {
     let program = Program::playing(REPLIES);
@@ -108,6 +109,9 @@ fn a_conversation_without_a_line_leaves_nothing() {
     program.chat(&[], "what is this?\n").expect(0);
     let files = std::fs::read_dir(program.workspace()).unwrap().count();
     assert_eq!(files, 0, "a question makes no files");
+    for table in ["deliverables", "memories", "commitments", "planning_issues", "schedules"] {
+        assert_eq!(crate::plans::count(&program, table), 0, "{table}");
+    }
 }
 
 /// MS-004, MS-009: five axes, and the surface of the entry.
@@ -338,4 +342,16 @@ fn a_conversation_has_added_directories_and_a_budget() {
     let outside = [&flags[..], &["--add-dir", "/nowhere"]].concat();
     let refused = program.chat(&outside, "make it\n").expect(2);
     assert!(refused.stderr.contains("/nowhere"), "{refused:?}");
+}
+
+/// A conversation here may have another profile than `run` would have; each is named.
+#[test]
+fn explain_tells_the_profile_of_run_from_that_of_the_conversation() {
+    let program = Program::playing("replies: [{say: hello}]");
+    program.chat(&["--permission-profile", "restricted"], "hello\n").expect(0);
+    let said = program.windlass(&["explain", "cargo test"]).expect(0).stdout;
+    assert!(said.contains("restricted    deny   (the conversation here)"), "{said}");
+    assert_eq!(said.matches("(run)").count(), 1, "{said}");
+    let same = program.windlass(&["explain", "--json", "ls"]).expect(0).json_lines().remove(0);
+    assert_eq!(same["conversation_profile"], "restricted");
 }

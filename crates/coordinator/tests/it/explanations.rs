@@ -56,19 +56,19 @@ fn entries_rules_and_the_mode_decide_as_they_would_in_a_run() {
     insta::assert_snapshot!(shown("git push --force", WorkMode::Build), @r"
     restricted    deny   history is shared
     normal        deny   history is shared
-    trusted       deny   (here) history is shared
+    trusted       deny   (run) history is shared
     unrestricted  deny   history is shared
     ");
     insta::assert_snapshot!(shown("cargo test", WorkMode::Build), @r"
     restricted    allow  allowed by `[policy] allow`: runs tests or checks
     normal        ask
-    trusted       allow  (here)
+    trusted       allow  (run)
     unrestricted  allow
     ");
     insta::assert_snapshot!(shown("rm -r build", WorkMode::Build), @r"
     restricted    deny
     normal        allow  allowed by the rule `rm`: removes files
-    trusted       allow  (here) allowed by the rule `rm`: removes files
+    trusted       allow  (run) allowed by the rule `rm`: removes files
     unrestricted  allow  allowed by the rule `rm`: removes files
     ");
     for (command, decisions) in [
