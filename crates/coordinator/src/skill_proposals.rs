@@ -79,6 +79,39 @@ pub struct Finding {
     pub tasks: Vec<TaskId>,
 }
 
+impl Finding {
+    /// What tasks have in common, in a sentence.
+    pub fn words(&self) -> String {
+        let what = &self.what;
+        match (self.kind, &self.detail.then) {
+            (EvidenceKind::Failure, Some(then)) => format!("`{what}` fails, `{then}` works"),
+            (EvidenceKind::Failure, None) => format!("`{what}` fails"),
+            (EvidenceKind::Correction, _) => format!("people say: {what}"),
+            (EvidenceKind::Command, _) => format!("`{what}` is run"),
+            (EvidenceKind::File, _) => format!("`{what}` is read"),
+        }
+    }
+}
+
+impl Proposal {
+    /// What it is proposed for, in a line of an inbox.
+    pub fn summary(&self) -> String {
+        let what = self.evidence.first().map(Finding::words).unwrap_or_default();
+        format!("Proposed skill `{}`: {what}", self.name)
+    }
+
+    /// What speaks for it, a line each.
+    pub fn reasons(&self) -> Vec<String> {
+        let line = |one: &Finding| format!("in {} tasks: {}", one.tasks.len(), one.words());
+        self.evidence.iter().map(line).collect()
+    }
+
+    /// The command that accepts it, after its eval case has shown that it helps.
+    pub fn accept_command(&self) -> String {
+        format!("windlass skills proposals accept {}", self.number)
+    }
+}
+
 /// What else is known of a thing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

@@ -4,7 +4,6 @@ use clap::Args;
 use windlass_core::shown::shown;
 use windlass_term::numbers;
 
-use super::proposals::words;
 use super::{AppContext, Execute, Start};
 use crate::failure::Failure;
 use crate::show::{self, out, out_json, task_page};
@@ -45,10 +44,9 @@ pub(super) fn inbox(app: &AppContext, args: &Inbox) -> Result<u8, Failure> {
     let proposals = app.coordinator.skill_proposals().open()?;
     for proposal in proposals.iter().filter(|_| !args.json) {
         let number = proposal.number;
-        let what = proposal.evidence.first().map(words).unwrap_or_default();
         out(&shown(&format!(
-            "Proposed skill {number}, `{}`: {what}\n  windlass skills proposals show {number}\n",
-            proposal.name
+            "{}\n  windlass skills proposals show {number}\n",
+            proposal.summary()
         )));
     }
     if open.is_empty() && proposals.is_empty() && !args.json {

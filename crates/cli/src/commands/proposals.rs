@@ -11,9 +11,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use serde_json::json;
-use windlass_coordinator::skill_proposals::{
-    EvidenceKind, Finding, Proposal, ProposalStatus, SkillPolicy,
-};
+use windlass_coordinator::skill_proposals::{Proposal, ProposalStatus, SkillPolicy};
 use windlass_core::shown::{shown, shown_line, shown_path};
 use windlass_skills::eval::cases;
 use windlass_skills::{Scope, parse_markdown};
@@ -96,7 +94,7 @@ fn list(app: &AppContext, json: bool) -> Result<u8, Failure> {
             proposal.status.to_string(),
             shown_line(&proposal.name),
             first
-                .map(|first| shown_line(&windlass_core::text::one_line(&words(first), 60)))
+                .map(|first| shown_line(&windlass_core::text::one_line(&first.words(), 60)))
                 .unwrap_or_default(),
             first.map_or(0, |first| first.tasks.len()).to_string(),
             shown_line(&proposal.project),
@@ -116,18 +114,6 @@ fn as_json(proposal: &Proposal) -> serde_json::Value {
         "status": proposal.status, "note": proposal.note, "made_at": proposal.made_at.to_string(),
         "goal": proposal.goal, "evidence": proposal.evidence,
     })
-}
-
-/// What tasks have in common, in a sentence.
-pub(super) fn words(finding: &Finding) -> String {
-    let what = &finding.what;
-    match (finding.kind, &finding.detail.then) {
-        (EvidenceKind::Failure, Some(then)) => format!("`{what}` fails, `{then}` works"),
-        (EvidenceKind::Failure, None) => format!("`{what}` fails"),
-        (EvidenceKind::Correction, _) => format!("people say: {what}"),
-        (EvidenceKind::Command, _) => format!("`{what}` is run"),
-        (EvidenceKind::File, _) => format!("`{what}` is read"),
-    }
 }
 
 fn find(app: &AppContext, number: i64) -> Result<Proposal, Failure> {
@@ -157,7 +143,7 @@ fn show(
     ));
     for finding in &proposal.evidence {
         let count = numbers::plural(finding.tasks.len(), "task");
-        out(&shown(&format!("  in {count}: {}", words(finding))));
+        out(&shown(&format!("  in {count}: {}", finding.words())));
         let tasks: Vec<String> = finding.tasks.iter().map(ToString::to_string).collect();
         out(&format!("    {}", tasks.join(" ")));
     }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use windlass_testkit::Page;
 
 use crate::desk::Desk;
-use crate::program::needed;
+use crate::program::{Program, needed};
 
 /// A task that does a bit of everything.
 const DAY: &str = r##"
@@ -134,4 +134,21 @@ fn check(page: &Page<'_>, axe: &str, place: &str) -> Vec<String> {
         format!("{place}: {}: {}\n  {}", one["id"], one["help"], nodes.join("\n  "))
     };
     found.iter().map(|one| words(one)).collect()
+}
+
+/// MS-163: a proposed skill is in the inbox of the page, with the command that accepts it.
+#[test]
+fn a_proposed_skill_is_in_the_inbox_of_the_page() {
+    let script = "replies: [{bash: sh no-such.sh}, {bash: sh run-tests.sh}, {say: the long way}]";
+    let program = Program::playing(script);
+    std::fs::write(program.workspace().join("run-tests.sh"), "echo all passed\n").unwrap();
+    for _ in 0..3 {
+        program.windlass(&["run", "run the tests", "--quiet"]).expect(0);
+    }
+    let mut desk = Desk::of(program);
+    let (_context, page) = desk.sign_in();
+    desk.go(&page, "/inbox");
+    page.shows("Proposed skill `learned-sh-run-tests-sh`");
+    page.shows("in 3 tasks: `sh no-such.sh` fails, `sh run-tests.sh` works");
+    page.shows("windlass skills proposals accept 1");
 }

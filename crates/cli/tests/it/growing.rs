@@ -4,6 +4,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::interactive::Screen;
 use crate::program::Program;
 
 /// Without the skill the long way, with it the short one.
@@ -58,6 +59,7 @@ fn three_detours_become_a_skill_and_the_fourth_task_takes_the_short_way() {
     assert_eq!((&first["kind"], &first["what"]), (&"failure".into(), &"make test".into()));
     assert_eq!(first["detail"]["then"], "sh run-tests.sh");
     assert_eq!(first["tasks"].as_array().unwrap().len(), 3);
+    assert!(crate::plans::count(&program, "skill_evidence") >= 3, "a row for each task");
     let inbox = program.windlass(&["inbox"]).expect(0).stdout;
     assert!(inbox.contains("`make test` fails, `sh run-tests.sh` works"), "{inbox}");
     assert!(!program.workspace().join(".windlass/skills").exists(), "nothing is written unasked");
@@ -82,6 +84,24 @@ fn three_detours_become_a_skill_and_the_fourth_task_takes_the_short_way() {
     program.windlass(&["skills", "proposals", "accept", "1"]).expect(2);
 }
 
+/// MS-163: a proposal is read in the inbox of the terminal, with what speaks for it.
+#[test]
+fn a_proposal_is_in_the_inbox_of_the_terminal() {
+    let program = project(SCRIPT);
+    for _ in 0..3 {
+        program.windlass(&["run", "run the tests", "--quiet"]).expect(0);
+    }
+    let mut screen = Screen::open(&program, &[]);
+    screen.until("windlass chat");
+    screen.says("/inbox");
+    screen.until("Proposed skill `learned-sh-run-tests-sh`");
+    screen.until("in 3 tasks: `make test` fails");
+    screen.until("windlass skills proposals accept 1");
+    screen.types("q");
+    screen.until_gone("in 3 tasks");
+    assert_eq!(screen.leave().1, 0);
+}
+
 /// MS-215: one proposal in seven days; and what was declined is not proposed again.
 #[test]
 fn a_second_proposal_waits_and_a_rejected_one_stays_rejected() {
@@ -98,10 +118,18 @@ replies: [{bash: make test}, {bash: sh run-tests.sh}, {say: the long way}]
         }
     }
     assert_eq!(proposals(&program).len(), 1, "the second waits for seven days");
+    let age = |days: i64| {
+        let made = jiff::Timestamp::now() - jiff::SignedDuration::from_hours(24 * days);
+        let sql = format!("UPDATE skill_proposals SET made_at = '{made:.9}' WHERE id = 1");
+        crate::plans::database(&program).execute(&sql, []).unwrap();
+        program.windlass(&["run", "count the lines", "--quiet"]).expect(0);
+        proposals(&program).len()
+    };
+    assert_eq!((age(6), age(8)), (1, 2), "and comes after them");
     program.windlass(&["skills", "proposals", "reject", "1", "--reason", "we like make"]).expect(0);
     program.windlass(&["run", "run the tests", "--quiet"]).expect(0);
     let found = proposals(&program);
-    assert_eq!((found.len(), &found[0]["status"]), (1, &"rejected".into()));
+    assert_eq!((found.len(), &found[0]["status"]), (2, &"rejected".into()));
     for bad in [["show", "7"], ["accept", "7"], ["reject", "7"]] {
         let said = program.windlass(&["skills", "proposals", bad[0], bad[1]]).expect(2);
         assert!(said.stderr.contains("there is no proposal 7"), "{said:?}");

@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 use windlass_coordinator::Error;
+use windlass_coordinator::skill_proposals::Proposal;
 use windlass_coordinator::views::{OpenQuestion, QuestionRow, QuestionState};
 use windlass_core::shown::shown_line;
 
@@ -29,13 +30,21 @@ impl View for InboxPage {
                 answered.push(Part::new(format!("a-{}", row.question.id), answered_row(&row)));
             }
         }
-        let (none, has_answers) = (open.is_empty(), !answered.is_empty());
+        let mut proposed = Vec::new();
+        for one in reading.coordinator.skill_proposals().open()? {
+            if is_visible(reading, &one)? {
+                proposed.push(Part::new(format!("s-{}", one.number), proposal_row(&one)));
+            }
+        }
+        let none = open.is_empty() && proposed.is_empty();
+        let has_answers = !answered.is_empty();
         Ok(Some(
             Live::new("Inbox")
                 .part("no-questions", html! {
                     @if none { (pieces::nothing("Nothing waits for you", html! { "Questions of all tasks appear here." })) }
                 })
                 .list("questions", open)
+                .list("proposals", proposed)
                 .part("answered-title", html! { @if has_answers { h2 { "Answered" } } })
                 .list("answered", answered),
         ))
@@ -52,9 +61,36 @@ impl View for InboxPage {
                 }
                 (live.place("no-questions"))
                 (live.place("questions"))
+                div.rows { (live.place("proposals")) }
                 (live.place("answered-title"))
                 div.rows { (live.place("answered")) }
             }
+        }
+    }
+}
+
+/// Whether somebody may see every task that a proposal was made of: it shows what all of them did.
+fn is_visible(reading: &Reading<'_>, proposal: &Proposal) -> Result<bool, Error> {
+    for task in proposal.evidence.iter().flat_map(|finding| &finding.tasks) {
+        if !reading.may_see_task(*task)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// A proposed skill: what tasks have in common, and the command that tries it and writes it.
+fn proposal_row(proposal: &Proposal) -> Markup {
+    html! {
+        div.row {
+            span.row-main {
+                span.row-title dir="auto" { (shown_line(&proposal.summary())) }
+                span.row-sub {
+                    @for reason in proposal.reasons() { span { (shown_line(&reason)) } }
+                    span { "accept it with " code { (proposal.accept_command()) } }
+                }
+            }
+            (pieces::time(proposal.made_at))
         }
     }
 }

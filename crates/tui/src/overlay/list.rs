@@ -12,6 +12,8 @@ pub enum Target {
     Task(TaskId),
     Session(SessionId),
     Question(QuestionId),
+    /// A proposed skill, by its number. It is read here; accepting it takes a command.
+    Proposal(i64),
     /// A line that nothing can be done with.
     Heading,
 }
@@ -187,7 +189,7 @@ impl List {
             (Some(Target::Task(task)), _) => Asked::OpenTask(task),
             (Some(Target::Session(session)), _) => Asked::OpenSession(session),
             (Some(Target::Question(question)), _) => Asked::ShowQuestion(question),
-            (Some(Target::Heading) | None, _) => Asked::Nothing,
+            (Some(Target::Proposal(_) | Target::Heading) | None, _) => Asked::Nothing,
         }
     }
 

@@ -159,7 +159,21 @@ impl Reader {
                     .body(self.columns, self.paint),
             }
         });
-        Ok(List::new(Kind::Inbox, "questions", items.collect()))
+        let mut items: Vec<Item> = items.collect();
+        for proposal in self.coordinator.skill_proposals().open()? {
+            let reasons = proposal.reasons().into_iter().map(|reason| shown_line(&reason));
+            let accept = format!("accept it with: {}", proposal.accept_command());
+            items.push(Item {
+                target: Target::Proposal(proposal.number),
+                line: format!(
+                    "{:>4}  {}",
+                    numbers::age(proposal.made_at, now),
+                    one_line(&shown(&proposal.summary()), WIDE),
+                ),
+                preview: reasons.chain([accept]).collect(),
+            });
+        }
+        Ok(List::new(Kind::Inbox, "questions", items))
     }
 
     fn sessions(&self, everywhere: bool) -> Result<List, Error> {

@@ -12,8 +12,6 @@ use windlass_core::message::{Message, Prelude};
 use windlass_core::text::one_line;
 use windlass_model::{Model, Options};
 
-use super::words;
-
 /// What the fast model is asked.
 const PROMPT: &str = include_str!("prompt.md");
 /// The longest draft.
@@ -64,7 +62,7 @@ impl Draft {
         }
         let _ = write!(body, ".\n\n1. Do not run `{failed}`.\n2. Run `{then}` instead.\n");
         let others: Vec<String> =
-            proposal.evidence.iter().skip(1).map(|one| format!("- {}\n", words(one))).collect();
+            proposal.evidence.iter().skip(1).map(|one| format!("- {}\n", one.words())).collect();
         if !others.is_empty() {
             let _ =
                 write!(body, "\nTasks that did so also had this in common:\n\n{}", others.concat());
@@ -82,7 +80,7 @@ impl Draft {
         let prelude = Prelude { system: PROMPT.to_owned(), tools: Vec::new() };
         let mut transcript = model.transcript(&prelude);
         let findings: Vec<String> =
-            proposal.evidence.iter().map(|one| format!("- {}\n", words(one))).collect();
+            proposal.evidence.iter().map(|one| format!("- {}\n", one.words())).collect();
         let asked = format!("Goal of the latest task: {}\n\n{}", proposal.goal, findings.concat());
         transcript.push(&Message::user(asked));
         let options =
