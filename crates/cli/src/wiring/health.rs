@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use windlass_coordinator::health::{Check, CheckStatus, Fixed, RepairPolicy};
 use windlass_core::axes::ModelMode;
 use windlass_core::id::TaskId;
-use windlass_sandbox::docker;
+use windlass_sandbox::{IsolationReport, docker};
 use windlass_term::numbers;
 
 use super::place::Placed;
@@ -51,14 +51,18 @@ pub async fn checks(environment: &Environment, directory: &Path) -> Vec<Check> {
     // nothing.
     let skipped = |why: &str| Check::new("sandbox", CheckStatus::Skipped, why);
     let began = Instant::now();
-    checks.push(match &containers {
-        _ if helper.is_problem() => skipped("its helper is wrong"),
-        Some(found) if found.is_problem() => skipped("containers of ended tasks are left"),
-        _ => sandbox_check(environment, &config, &workspace).await.since(began),
-    });
+    let (sandbox, isolation) = match &containers {
+        _ if helper.is_problem() => (skipped("its helper is wrong"), None),
+        Some(found) if found.is_problem() => (skipped("containers of ended tasks are left"), None),
+        _ => {
+            let (check, isolation) = sandbox_check(environment, &config, &workspace).await;
+            (check.since(began), isolation)
+        }
+    };
+    checks.push(sandbox);
     checks.push(helper);
     checks.extend(containers);
-    checks.push(timed(|| web_check(environment, &config)));
+    checks.push(timed(|| web_check(environment, &config, isolation.as_ref())));
     checks.push(skills);
     checks.push(timed(|| {
         let servers = mcp::found(environment, &config, &workspace, &found);
@@ -210,7 +214,12 @@ async fn unreachable(config: &Config, choice: &ModelChoice) -> Option<String> {
     }
 }
 
-async fn sandbox_check(environment: &Environment, config: &Config, workspace: &Path) -> Check {
+/// Whether a sandbox can be opened, and what it isolates.
+async fn sandbox_check(
+    environment: &Environment,
+    config: &Config,
+    workspace: &Path,
+) -> (Check, Option<IsolationReport>) {
     let root = TaskId::new(jiff::Timestamp::now());
     // The sandbox shows a task its trace, so there has to be one.
     let trace = environment.data.join("traces").join(root.to_string());
@@ -225,21 +234,33 @@ async fn sandbox_check(environment: &Environment, config: &Config, workspace: &P
             }
             opened.sandbox.stop().await;
             let warnings = isolation.warnings.iter().map(|warning| format!("but: {warning}"));
-            Check::ok("sandbox", words).with(isolation.facts.iter().cloned().chain(warnings))
+            let check =
+                Check::ok("sandbox", words).with(isolation.facts.iter().cloned().chain(warnings));
+            (check, Some(isolation))
         }
         Err(details) => {
-            Check::wrong("sandbox", details.message.clone()).with(next_action::hint(&details))
+            let hint = next_action::hint(&details);
+            (Check::wrong("sandbox", details.message.clone()).with(hint), None)
         }
     };
     let _ = fs::remove_dir(&trace);
     check
 }
 
-fn web_check(environment: &Environment, config: &Config) -> Check {
+/// What of the web can be used, by agents in a sandbox like this one.
+fn web_check(
+    environment: &Environment,
+    config: &Config,
+    isolation: Option<&IsolationReport>,
+) -> Check {
     let (tools, mut missing) = web::tools(config);
     let mut names: Vec<_> = tools.iter().map(|tool| format!("`{}`", tool.name())).collect();
-    match browser::program(environment, config) {
-        Ok(_) => names.push("`browser`".to_owned()),
+    let browser = match isolation {
+        Some(isolation) => browser::find(environment, config, isolation).map(drop),
+        None => browser::program(environment, config).map(drop),
+    };
+    match browser {
+        Ok(()) => names.push("`browser`".to_owned()),
         Err(why) => missing.push(format!("`browser` is not offered: {why}")),
     }
     let offered = match names.is_empty() {

@@ -328,6 +328,22 @@ fn a_task_that_is_cancelled_leaves_no_container() {
     assert_eq!(containers(&program), Vec::<String>::new());
 }
 
+/// O-21: in a container the browser is the image's, and a person says that there is one.
+#[test]
+fn without_a_browser_in_the_image_the_tool_is_not_offered() {
+    let program = Program::with(ModelServer::start("match: [{say: hello}]"));
+    let said = program.windlass(&["doctor"]).expect(0);
+    assert!(said.stdout.contains("`browser` is not offered: in a container"), "{said:?}");
+    assert!(said.stdout.contains("windlass image build --browser"), "{said:?}");
+    program.windlass(&["run", "look", "--quiet"]).expect(0);
+    let tools = |at: usize| program.server.requests()[at].json()["tools"].to_string();
+    assert!(!tools(0).contains("\"browser\""), "{}", tools(0));
+    let mut named = program.command(&["run", "look", "--quiet"]);
+    let ran: Ran = named.env("WINDLASS_BROWSER", "chromium").output().unwrap().into();
+    ran.expect(0);
+    assert!(tools(1).contains("\"browser\""), "{}", tools(1));
+}
+
 /// A container that outlived its process is named by `doctor` and removed by `doctor fix`.
 #[test]
 fn doctor_names_an_orphaned_container_and_fix_removes_it() {

@@ -163,6 +163,27 @@ fn a_model_with_vision_gets_the_picture_and_the_result_names_it() {
     assert!(std::fs::read(path).unwrap().starts_with(b"\x89PNG"));
 }
 
+/// Where it runs is the user's choice alone; outside of the sandbox the same addresses are refused.
+#[test]
+fn on_the_host_a_browser_runs_by_the_users_configuration_alone() {
+    let shop = shop();
+    let script = format!(
+        "replies: [{{browser: {{action: navigate, url: '{}'}}}}, {{browser: {{action: navigate, url: 'http://127.0.0.1:9/'}}}}, {{say: seen}}]",
+        shop.base
+    );
+    let program = program(ModelServer::start(&script), "[web]\nbrowser_placement = 'host'\n");
+    windlass(&program, &["run", "look", "--quiet"]).expect(0);
+    let requests: Vec<Value> = program.server.requests().iter().map(|one| one.json()).collect();
+    assert!(last_result(&requests[1]).contains("heading \"Paint shop\""), "{}", requests[1]);
+    let refused = last_result(&requests[2]);
+    assert!(refused.contains("127.0.0.1") && !refused.contains("Paint"), "{refused}");
+    let own = program.workspace().join(".windlass/config.toml");
+    std::fs::create_dir_all(own.parent().unwrap()).unwrap();
+    std::fs::write(own, "[web]\nbrowser_placement = 'host'\n").unwrap();
+    let said = windlass(&program, &["run", "look"]).expect(2).stderr;
+    assert!(said.contains("browser_placement"), "{said}");
+}
+
 /// Nothing outlives a kill.
 #[test]
 fn a_browser_ends_with_the_process_that_started_it() {
