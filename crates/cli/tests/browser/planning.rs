@@ -73,6 +73,28 @@ fn a_plan_is_revised_and_accepted_on_the_page() {
     assert_live_equals_reload(&page);
 }
 
+/// MS-026: one button accepts a plan and lets it run alone.
+#[test]
+fn a_plan_is_accepted_to_run_autonomously_on_the_page() {
+    let mut desk = Desk::playing("replies: [{say: 1. read the note}, {say: it is read}]");
+    let (_context, page) = desk.sign_in();
+    desk.go(&page, "/");
+    page.eval("document.querySelector('select[name=mode]').value = 'plan'");
+    page.write("#message", "plan what to do with the note");
+    page.press("Enter");
+    page.shows("Accept this plan?");
+    page.click(".question .answers button", "Accept and run autonomously");
+    page.shows("it is read");
+    let mode = "document.querySelector('details.mode summary').innerText";
+    page.until(&format!("{mode}.includes('build') && {mode}.includes('autonomous')"));
+    let changes = desk.program.windlass(&["mode", "log", "--json"]).expect(0).json_lines();
+    let last = changes.last().unwrap();
+    assert_eq!(
+        (&last["source"], &last["to"]["runControl"]),
+        (&"plan".into(), &"autonomous".into())
+    );
+}
+
 /// What is written while a task works waits, can be changed, reordered and removed, and is sent when it has ended.
 #[test]
 fn messages_wait_are_changed_and_sent_when_the_task_has_ended() {

@@ -201,7 +201,7 @@ fn the_checks_cover_what_repair_is_for() {
     }
 }
 
-/// MS-003, MS-203: the program's name is not a command, and nothing is done.
+/// MS-003, MS-174, MS-203: the program's name is not a command, and nothing is done.
 #[test]
 fn a_product_prefix_is_not_a_command() {
     let program = talking();

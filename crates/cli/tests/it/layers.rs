@@ -23,6 +23,22 @@ const ONLY: &[(&str, &[&str])] = &[
     ("server", &["coordinator", "term", "core"]),
 ];
 
+/// AX-009: the parts that were promised are there, each in the crate whose matter it is.
+#[test]
+fn output_limits_skills_roles_and_denials_have_their_modules() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    for (part, path, holds) in [
+        ("output truncation", "tools/src/output.rs", "pub fn"),
+        ("skills", "skills/src/registry.rs", "pub struct SkillRegistry"),
+        ("the mode switcher", "server/src/page/mode.rs", "role"),
+        ("mode configurations", "core/src/role.rs", "system_prompt_addition"),
+        ("resilience to denials", "agent/src/prompts/denials.md", "denied"),
+    ] {
+        let text = std::fs::read_to_string(crates.join(path)).unwrap_or_default();
+        assert!(text.contains(holds), "{part}: {path}");
+    }
+}
+
 #[test]
 fn crates_depend_downwards_only() {
     let layer = |name: &str| LAYERS.iter().position(|layer| layer.contains(&name));

@@ -20,7 +20,15 @@ fn greeting(program: &Program) -> bool {
     program.workspace().join("greeting.txt").exists()
 }
 
-/// MS-022, MS-023, MS-024
+/// MS-023: whoever begins is led to a plan first.
+#[test]
+fn the_readme_begins_with_a_plan() {
+    let readme = include_str!("../../../../README.md");
+    let first = readme.lines().find(|line| line.starts_with("windlass run --mode")).unwrap();
+    assert!(first.starts_with("windlass run --mode plan "), "{first}");
+}
+
+/// MS-022, MS-024
 #[test]
 fn a_plan_is_printed_with_the_command_that_accepts_it() {
     let program = program();

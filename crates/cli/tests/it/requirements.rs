@@ -1,12 +1,7 @@
-//! Every row of docs/requirements.md has a test that names it, or a reason why there is none.
+//! Every row of docs/requirements.md names a test that carries its id, or has a reason why there is none.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-
-/// Rows whose feature is being built. A row leaves this list with its first test.
-const OPEN: &str = "
-AX-009, AX-075, MS-026
-";
 
 const GROUPS: [&str; 5] = ["ES", "AX", "PL", "MS", "WF"];
 
@@ -52,21 +47,56 @@ fn tests_of(path: &Path, text: String) -> String {
     }
 }
 
-/// The ids that tests name.
-fn tested() -> BTreeSet<String> {
-    let mut open = vec![repository().join("crates")];
-    let mut found = BTreeSet::new();
+/// The ids that each test carries in its comments and its body, by its crate and name.
+fn tests() -> BTreeMap<(String, String), BTreeSet<String>> {
+    let crates = repository().join("crates");
+    let mut open = vec![crates.clone()];
+    let mut found = BTreeMap::new();
     while let Some(directory) = open.pop() {
         for entry in std::fs::read_dir(directory).unwrap() {
             let path = entry.unwrap().path();
-            let kind = path.extension().and_then(|kind| kind.to_str()).unwrap_or_default();
             if path.is_dir() {
                 open.push(path);
-            } else if matches!(kind, "rs" | "py") && !path.ends_with("it/requirements.rs") {
+            } else if path.extension().is_some_and(|kind| kind == "rs")
+                && !path.ends_with("it/requirements.rs")
+            {
+                let below = path.strip_prefix(&crates).unwrap();
+                let name = below.iter().next().unwrap().to_string_lossy().into_owned();
                 let text = String::from_utf8_lossy(&std::fs::read(&path).unwrap()).into_owned();
-                found.extend(ids(&tests_of(&path, text)));
+                for (test, ids) in tests_in(&tests_of(&path, text)) {
+                    let all: &mut BTreeSet<String> = found.entry((name.clone(), test)).or_default();
+                    all.extend(ids);
+                }
             }
         }
+    }
+    found
+}
+
+/// Each test of a text with the ids that it carries.
+fn tests_in(text: &str) -> Vec<(String, BTreeSet<String>)> {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut found = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        let head = line.trim_start();
+        let indent = &line[..line.len() - head.len()];
+        let head = head.strip_prefix("async ").unwrap_or(head);
+        let Some(rest) = head.strip_prefix("fn ") else { continue };
+        let is_above = |line: &&&str| line.trim_start().starts_with(['#', '/']);
+        let above = lines[..at].iter().rev().take_while(is_above).count();
+        let above = &lines[at - above..at];
+        let is_test = |line: &&str| {
+            let line = line.trim_start();
+            line.starts_with("#[test") || line.starts_with("#[tokio::test")
+        };
+        if !above.iter().any(is_test) {
+            continue;
+        }
+        let end = format!("{indent}}}");
+        let body = lines[at..].iter().take_while(|line| **line != end);
+        let whole: String = above.iter().chain(body).map(|line| format!("{line}\n")).collect();
+        let name = rest.split('(').next().unwrap_or_default().to_owned();
+        found.push((name, ids(&whole)));
     }
     found
 }
@@ -78,20 +108,51 @@ fn rows(document: &str, is_wanted: impl Fn(&str) -> bool) -> BTreeSet<String> {
     lines.filter_map(|line| ids(line.split(" |").next()?).into_iter().next()).collect()
 }
 
+/// The test that a row names in its last cell, as `crate: name`.
+fn named(line: &str) -> Option<(String, String)> {
+    let cell = line.trim_end_matches(" |").rsplit(" | ").next()?;
+    let (name, test) = cell.strip_prefix('`')?.strip_suffix('`')?.split_once(": ")?;
+    Some((name.to_owned(), test.to_owned()))
+}
+
+/// A row names a test that exists and carries its id, or says why there is none.
 #[test]
-fn every_requirement_has_a_test_or_a_reason() {
+fn every_requirement_names_a_test_that_carries_it_or_a_reason() {
     let document = std::fs::read_to_string(repository().join("docs/requirements.md")).unwrap();
     let of_group =
         |section: &str| GROUPS.iter().any(|group| section.starts_with(&format!("{group}: ")));
-    let (all, tested) = (rows(&document, of_group), tested());
+    let all = rows(&document, of_group);
     assert_eq!(all.len(), 898, "no row is added or lost unnoticed");
     let reasons = rows(&document, |section| section.starts_with("Where the design departs"));
-    let open = ids(OPEN);
-    let has_neither = |row: &&String| !tested.contains(*row) && !reasons.contains(*row);
-    let bare: Vec<_> = all.iter().filter(has_neither).filter(|row| !open.contains(*row)).collect();
-    assert!(bare.is_empty(), "no test and no reason: {bare:?}");
-    let closed: Vec<_> = open.iter().filter(|row| !has_neither(row)).collect();
-    assert!(closed.is_empty(), "these are tested now; take them out of `OPEN`: {closed:?}");
+    let tests = tests();
+    let mut wrong = Vec::new();
+    for section in document.split("\n## ").filter(|section| of_group(section)) {
+        for line in section.lines().filter(|line| line.starts_with("| ")) {
+            let Some(row) = ids(line.split(" |").next().unwrap()).into_iter().next() else {
+                continue;
+            };
+            let carries = named(line).and_then(|named| tests.get(&named));
+            if reasons.contains(&row) || carries.is_some_and(|ids| ids.contains(&row)) {
+                continue;
+            }
+            let those = tests.iter().filter(|(_, ids)| ids.contains(&row));
+            let those: Vec<_> =
+                those.map(|((name, test), _)| format!("`{name}: {test}`")).collect();
+            wrong.push(format!("{row} names no test that carries it; these do: {those:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_test_is_found_with_the_ids_in_its_comments_and_its_body() {
+    let text =
+        "/// MS-001\n#[test]\nfn one() {\n    // ES-002\n}\n\nfn helper() {\n    // ES-003\n}\n";
+    let found = tests_in(text);
+    assert_eq!(found, [("one".to_owned(), ids("MS-001 ES-002"))]);
+    let row = "| ES-001 | It works \\| fine | trace | loop | `cli: one` |";
+    assert_eq!(named(row), Some(("cli".to_owned(), "one".to_owned())));
+    assert_eq!(named("| ES-001 | It works | trace | loop |"), None);
 }
 
 #[test]

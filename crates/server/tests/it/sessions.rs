@@ -18,6 +18,7 @@ async fn the_commands_are_those_of_every_surface() {
     assert_eq!(names, table.iter().collect::<Vec<_>>());
 }
 
+/// MS-009, MS-174: the surface is that of the entry, and no product is a root of commands.
 #[tokio::test]
 async fn a_session_begins_careful_and_its_axes_change() {
     let world = World::new().await;
@@ -42,7 +43,9 @@ async fn a_session_begins_careful_and_its_axes_change() {
     let (_, now) = answer(world.get(&path)).await;
     assert_eq!(axes(&now), ["build", "autonomous", "normal", "smart", "rpc"]);
     // What is wrong changes nothing and says what is allowed.
-    assert_eq!(problem(run("/sf")).await, (404, "unknown-command".to_owned()));
+    for prefix in ["/sf", "/windlass mode chat"] {
+        assert_eq!(problem(run(prefix)).await, (404, "unknown-command".to_owned()));
+    }
     assert_eq!(problem(run("/mode dance")).await.0, 422);
     let dance = json!({ "axes": { "workMode": "dance" } });
     let patch = world.by(&world.token(), Method::PATCH, &format!("{path}/axes")).json(&dance);
