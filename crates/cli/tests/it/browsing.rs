@@ -174,7 +174,7 @@ fn on_the_host_a_browser_runs_by_the_users_configuration_alone() {
     let program = program(ModelServer::start(&script), "[web]\nbrowser_placement = 'host'\n");
     windlass(&program, &["run", "look", "--quiet"]).expect(0);
     let requests: Vec<Value> = program.server.requests().iter().map(|one| one.json()).collect();
-    assert!(last_result(&requests[1]).contains("heading \"Paint shop\""), "{}", requests[1]);
+    assert!(last_result(&requests[1]).contains("heading 1 \"Paint shop\""), "{}", requests[1]);
     let refused = last_result(&requests[2]);
     assert!(refused.contains("127.0.0.1") && !refused.contains("Paint"), "{refused}");
     let own = program.workspace().join(".windlass/config.toml");
