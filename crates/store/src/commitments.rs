@@ -21,7 +21,7 @@ use crate::error::Fault;
 use crate::files::{sha256, write_whole};
 use crate::journal::chain::{COLUMNS, Chain, Stored};
 use crate::projections::LedgerRecord;
-use crate::row::{self, Columns};
+use crate::row::Columns;
 use crate::{Error, Level, Store, journal, projections};
 
 /// Commitments that a list has at most.
@@ -338,8 +338,7 @@ impl Stored {
     ) -> Result<LedgerRecord, Fault> {
         let text = |bytes: &[u8]| std::str::from_utf8(bytes).map(str::to_owned).ok();
         let unreadable = || self.damaged(journal::UNREADABLE);
-        let at = text(&self.at).ok_or_else(unreadable)?;
-        let at = row::parse("events", &at).map_err(|_| unreadable())?;
+        let at = self.at.instant().ok_or_else(unreadable)?;
         let (kind, body) = (text(&self.kind), text(&self.body));
         let (kind, body) = (kind.ok_or_else(unreadable)?, body.ok_or_else(unreadable)?);
         let version = u32::try_from(self.version).unwrap_or(u32::MAX);

@@ -72,7 +72,7 @@ pub(crate) fn expand(
 pub(crate) fn sweep(tx: &Connection) -> Result<usize, Fault> {
     let mut used: Vec<Hash> = Vec::new();
     let mut statement =
-        tx.prepare("SELECT DISTINCT content FROM events WHERE content IS NOT NULL")?;
+        tx.prepare("SELECT DISTINCT content FROM journal WHERE content IS NOT NULL")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let hash: Hash = row.get(0)?;

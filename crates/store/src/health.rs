@@ -27,10 +27,10 @@ pub struct Health<'a> {
     pub(crate) store: &'a Store,
 }
 
-/// One table, index or trigger of the database that is not as the migrations make it.
+/// One table, index, trigger or view of the database that is not as the migrations make it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemaDrift {
-    /// `table`, `index` or `trigger`.
+    /// `table`, `index`, `trigger` or `view`.
     pub kind: String,
     pub name: String,
     pub problem: DriftKind,
@@ -91,7 +91,7 @@ impl Health<'_> {
         Ok(drift(&wanted, &found))
     }
 
-    /// Makes missing indexes, triggers and projections again; returns how many. Projections are empty then, until they
+    /// Makes missing indexes, triggers, views and projections again; returns how many. Projections are empty then, until they
     /// are rebuilt.
     pub async fn restore_schema(self) -> Result<usize, Error> {
         let wanted = schema::objects_of_this_program(&self.store.dir().database())?;

@@ -1,4 +1,5 @@
-//! The `events` table: appending to one stream, and reading records back.
+//! The table `journal`: appending to one stream, and reading records back through the view `events`, which has the
+//! names of streams.
 //!
 //! Invariants:
 //! - `seq` counts a stream's events from 1 without gaps.
@@ -12,13 +13,14 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use jiff::Timestamp;
+use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension};
 use windlass_core::event::{EVENT_VERSION, Event, Record};
 use windlass_core::id::{SessionId, TaskId};
 
 use crate::error::Fault;
-use crate::{Error, Store, contents, projections, row};
-use chain::{COLUMNS, Chain, Hash, Stored};
+use crate::{Error, Store, contents, projections};
+use chain::{At, COLUMNS, Chain, Hash, Stored};
 
 /// The size of one event's body; far more than any tool, reply or message may have.
 pub const MAX_EVENT_BYTES: usize = 16 * 1024 * 1024;
@@ -75,7 +77,7 @@ impl Scope {
     /// that a page of a long journal costs its own rows and not all of them.
     fn condition(self) -> (&'static str, String) {
         match self {
-            Self::All => ("pos > ?1 AND stream GLOB 'task_*' AND ?3 = ''", String::new()),
+            Self::All => ("pos > ?1 AND +stream GLOB 'task_*' AND ?3 = ''", String::new()),
             Self::Task(task) => (
                 "pos IN (SELECT pos FROM events WHERE stream = ?3 AND +pos > ?1
                      ORDER BY +pos LIMIT ?2)",
@@ -149,7 +151,7 @@ pub(crate) fn append_row(
         pos: next_pos(tx)?,
         stream: stream.into_bytes(),
         seq: chain.seq + 1,
-        at: row::instant(at).into_bytes(),
+        at: At::of(at),
         kind: kind.as_bytes().to_vec(),
         version: EVENT_VERSION.into(),
         body: body.into_bytes(),
@@ -183,17 +185,16 @@ fn split(tx: &Connection, event: &Event) -> Result<Content, Fault> {
 
 fn insert(tx: &Connection, stored: &Stored, hash: Hash) -> Result<(), Fault> {
     // Our own texts are UTF-8.
-    let text =
-        |bytes: &Vec<u8>| rusqlite::types::Value::Text(String::from_utf8_lossy(bytes).into());
+    let text = |bytes: &[u8]| Value::Text(String::from_utf8_lossy(bytes).into());
     tx.prepare_cached(
-        "INSERT INTO events (pos, stream, seq, at, kind, v, body, content, hash)
+        "INSERT INTO journal (pos, stream, seq, at, kind, v, body, content, hash)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
     )?
     .execute((
         stored.pos,
-        text(&stored.stream),
+        stream_number(tx, &stored.stream)?,
         whole(stored.seq),
-        text(&stored.at),
+        &stored.at,
         text(&stored.kind),
         stored.version,
         text(&stored.body),
@@ -203,10 +204,25 @@ fn insert(tx: &Connection, stored: &Stored, hash: Hash) -> Result<(), Fault> {
     Ok(())
 }
 
+/// The number that stands for a stream in its rows; a new stream gets one.
+fn stream_number(tx: &Connection, name: &[u8]) -> Result<i64, Fault> {
+    let name = String::from_utf8_lossy(name);
+    let known = tx
+        .prepare_cached("SELECT id FROM streams WHERE name = ?1")?
+        .query_row([&name], |row| row.get(0))
+        .optional()?;
+    match known {
+        Some(number) => Ok(number),
+        None => Ok(tx
+            .prepare_cached("INSERT INTO streams (name) VALUES (?1) RETURNING id")?
+            .query_row([&name], |row| row.get(0))?),
+    }
+}
+
 /// The position of the next event, which its checksum covers; as SQLite would choose it.
 fn next_pos(tx: &Connection) -> Result<i64, Fault> {
     let last: Option<i64> = tx
-        .prepare_cached("SELECT seq FROM sqlite_sequence WHERE name = 'events'")?
+        .prepare_cached("SELECT seq FROM sqlite_sequence WHERE name = 'journal'")?
         .query_row([], |row| row.get(0))
         .optional()?;
     Ok(last.unwrap_or(0) + 1)
@@ -356,10 +372,9 @@ impl Stored {
         let body = String::from_utf8(std::mem::take(&mut self.body));
         let body = body.map_err(|_| self.damaged(UNREADABLE))?;
         let text = |bytes: &[u8]| std::str::from_utf8(bytes).map(str::to_owned).ok();
-        let (Some(at), Some(kind)) = (text(&self.at), text(&self.kind)) else {
+        let (Some(at), Some(kind)) = (self.at.instant(), text(&self.kind)) else {
             return Err(self.damaged(UNREADABLE));
         };
-        let at = at.parse().map_err(|_| self.damaged(UNREADABLE))?;
         let body = match self.content {
             Some(content) => contents::expand(tx, &self, body, content)?,
             None => body,

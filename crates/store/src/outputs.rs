@@ -5,11 +5,13 @@
 //! - Outputs are ephemeral: nothing that resumes a task reads them (AX-079).
 //! - A file is reached by the id of its command, which is checked; never by a path that a caller gives.
 
+mod clean;
+
 use std::collections::HashMap;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Cursor, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
@@ -19,6 +21,8 @@ use windlass_core::{string_enum, text};
 
 use crate::error::Fault;
 use crate::{Error, Level, Store, row};
+
+pub use clean::Cleaned;
 
 /// Bytes of a stream that the database keeps (AX-028).
 pub const MAX_OUTPUT_SIZE: usize = 30 * 1024;
@@ -31,12 +35,6 @@ pub const MAX_CONTENT_BYTES: u64 = 1024 * 1024;
 
 /// How long a file is kept, unless [`Options::keep_outputs`](crate::Options) says otherwise (AX-080).
 pub const RETENTION: SignedDuration = SignedDuration::from_hours(7 * 24);
-
-/// How often old files are looked for, by whichever process comes first.
-const CLEAN_EVERY: SignedDuration = SignedDuration::from_hours(24);
-
-/// When that was last done: the time of this file.
-const CLEANED_MARK: &str = ".cleaned";
 
 /// Ids of ours have 31 characters; other programs' may be a little longer.
 const MAX_ID_BYTES: usize = 128;
@@ -74,15 +72,6 @@ pub struct TruncatedOutput {
     pub full_output_path: Option<PathBuf>,
     /// How many bytes were printed.
     pub original_size: u64,
-}
-
-/// What was removed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cleaned {
-    /// How many files.
-    pub files: u64,
-    /// How many bytes.
-    pub bytes: u64,
 }
 
 /// The outputs of one data directory.
@@ -162,22 +151,6 @@ impl Outputs {
         }))
     }
 
-    /// Removes what is too old, unless that was done less than a day ago.
-    pub fn clean_when_due(&self, now: Timestamp) -> Result<Cleaned, Error> {
-        let mark = self.dir.join(CLEANED_MARK);
-        let last = fs::metadata(&mark).and_then(|found| found.modified()).ok();
-        let last = last.and_then(|last| Timestamp::try_from(last).ok());
-        let lately = last.is_some_and(|last| now.duration_since(last) < CLEAN_EVERY);
-        if lately || !self.dir.exists() {
-            return Ok(Cleaned::default());
-        }
-        let marked = OpenOptions::new().create(true).truncate(false).write(true).open(&mark);
-        marked
-            .and_then(|mark| mark.set_modified(now.into()))
-            .map_err(|error| Error::file(&mark, error))?;
-        self.clean(now)
-    }
-
     /// Keeps a version of a file by its hash. Kept again, it stays for as long again.
     pub fn keep_content(&self, hash: &str, content: &[u8]) -> Result<(), Error> {
         let path = self.content_path(hash)?;
@@ -219,65 +192,6 @@ impl Outputs {
         }
     }
 
-    /// Removes files that were last written longer before `now` than they are kept.
-    pub fn clean(&self, now: Timestamp) -> Result<Cleaned, Error> {
-        let mut cleaned = Cleaned::default();
-        let entries = match fs::read_dir(&self.dir) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(cleaned),
-            Err(error) => return Err(Error::file(&self.dir, error)),
-        };
-        for entry in entries {
-            let path = entry.map_err(|error| Error::file(&self.dir, error))?.path();
-            let Some(bytes) = expired_size(&path, now, self.store.inner.keep_outputs) else {
-                continue;
-            };
-            match fs::remove_file(&path) {
-                Ok(()) => {
-                    cleaned.files += 1;
-                    cleaned.bytes += bytes;
-                }
-                // Another process cleans too.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(Error::file(&path, error)),
-            }
-        }
-        self.clean_traces(now, &mut cleaned)?;
-        Ok(cleaned)
-    }
-
-    /// Removes traces of ended tasks that are as old: `windlass trace` makes them again from the journal.
-    fn clean_traces(&self, now: Timestamp, cleaned: &mut Cleaned) -> Result<(), Error> {
-        let keep = self.store.inner.keep_outputs;
-        for entry in fs::read_dir(self.store.dir().traces()).into_iter().flatten().flatten() {
-            let name = entry.file_name();
-            let Some(task) = name.to_str().and_then(|name| name.parse::<TaskId>().ok()) else {
-                continue;
-            };
-            let files = || fs::read_dir(entry.path()).into_iter().flatten().flatten();
-            let is_old = |path: PathBuf| {
-                let written = fs::symlink_metadata(path).and_then(|found| found.modified()).ok();
-                let written = written.and_then(|written| Timestamp::try_from(written).ok());
-                written.is_some_and(|written| now.duration_since(written) > keep)
-            };
-            let has_ended = |row: crate::TaskRow| row.status.is_terminal();
-            if !files().all(|file| is_old(file.path()))
-                || !self.store.tasks().get(task)?.is_none_or(has_ended)
-            {
-                continue;
-            }
-            for file in files() {
-                let bytes = file.metadata().map_or(0, |found| found.len());
-                if fs::remove_file(file.path()).is_ok() {
-                    cleaned.files += 1;
-                    cleaned.bytes += bytes;
-                }
-            }
-            let _ = fs::remove_dir(entry.path());
-        }
-        Ok(())
-    }
-
     fn path(&self, command_id: &str, stream: Stream) -> Result<PathBuf, Error> {
         let sane = (1..=MAX_ID_BYTES).contains(&command_id.len())
             && command_id
@@ -291,18 +205,6 @@ impl Outputs {
 }
 
 const NO_FOLLOW: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
-
-/// The size of a file of ours that is too old; `None` for any other.
-fn expired_size(path: &Path, now: Timestamp, keep: SignedDuration) -> Option<u64> {
-    let name = path.file_name()?.to_str()?;
-    let is_ours = ["_stdout.txt", "_stderr.txt", "_content", ".part"];
-    if !is_ours.iter().any(|ending| name.ends_with(ending)) {
-        return None;
-    }
-    let metadata = fs::symlink_metadata(path).ok()?;
-    let written = Timestamp::try_from(metadata.modified().ok()?).ok()?;
-    (now.duration_since(written) > keep).then_some(metadata.len())
-}
 
 /// An output that is being printed. Memory stays bounded however long it gets.
 pub struct OutputWriter {

@@ -248,7 +248,7 @@ fn change_status(tx: &Connection, record: &Record, moved: &StatusChanged) -> Res
                  (SELECT id FROM tasks WHERE session_id = sessions.id AND parent_id IS NULL
                   AND status NOT IN ('done', 'failed', 'cancelled')
                   ORDER BY created_at DESC, id DESC LIMIT 1)
-             WHERE active_task_id = ?1",
+             WHERE id = (SELECT session_id FROM tasks WHERE id = ?1) AND active_task_id = ?1",
         )?
         .execute((&task, &at))?;
     }

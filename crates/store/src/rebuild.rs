@@ -9,7 +9,7 @@ use rusqlite::Connection;
 use windlass_core::id::{CommitmentId, EvidenceId, SessionId};
 
 use crate::error::Fault;
-use crate::journal::chain::{COLUMNS, Chain, Stored};
+use crate::journal::chain::{At, COLUMNS, Chain, Stored};
 use crate::{Error, Level, Store, projections, ready_index};
 
 /// The tables that are folds of the journal.
@@ -52,7 +52,7 @@ fn epochs(tx: &Connection) -> rusqlite::Result<Vec<(String, i64)>> {
 #[derive(Default)]
 struct Replayed {
     chain: Chain,
-    at: Vec<u8>,
+    at: At,
     /// Nothing of it is replayed after its first damaged event.
     is_damaged: bool,
 }
@@ -88,7 +88,8 @@ pub(crate) fn replay(
         }
     }
     for (name, stream) in streams.iter().filter(|(_, stream)| !stream.is_damaged) {
-        let (name, at) = (String::from_utf8_lossy(name), String::from_utf8_lossy(&stream.at));
+        let (name, at) = (String::from_utf8_lossy(name), stream.at.text());
+        let at = String::from_utf8_lossy(&at);
         if name.parse::<SessionId>().is_ok() {
             projections::set_session_tail(into, &name, stream.chain)?;
         } else if name.parse::<CommitmentId>().is_ok() {

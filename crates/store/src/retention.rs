@@ -292,8 +292,10 @@ fn remove(tx: &Connection, roots: &[TaskId]) -> Result<Pruned, Fault> {
              (SELECT pos FROM events WHERE stream IN (SELECT id FROM going))",
         [],
     )?;
-    let events = "DELETE FROM events WHERE stream IN (SELECT id FROM going)";
+    let events = "DELETE FROM journal WHERE stream IN
+         (SELECT streams.id FROM streams JOIN going ON going.id = streams.name)";
     pruned.events = tx.execute(events, [])? as u64;
+    tx.execute("DELETE FROM streams WHERE name IN (SELECT id FROM going)", [])?;
     for table in OF_TASK {
         let sql = format!("DELETE FROM {table} WHERE task_id IN (SELECT id FROM going)");
         tx.execute(&sql, [])?;
@@ -325,7 +327,8 @@ fn refold_sessions(tx: &Connection) -> Result<(), Fault> {
         let left = task_ids(tx, "SELECT id FROM tasks WHERE session_id = ?1", [&id])?;
         if left.is_empty() {
             for sql in [
-                "DELETE FROM events WHERE stream = ?1",
+                "DELETE FROM journal WHERE stream = (SELECT id FROM streams WHERE name = ?1)",
+                "DELETE FROM streams WHERE name = ?1",
                 "DELETE FROM mode_transitions WHERE session_id = ?1",
                 "DELETE FROM ratings WHERE session_id = ?1",
                 "DELETE FROM sessions WHERE id = ?1",

@@ -34,6 +34,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0012_skill_proposals.sql"),
     include_str!("migrations/0013_plans.sql"),
     include_str!("migrations/0014_commitments.sql"),
+    include_str!("migrations/0015_streams.sql"),
 ];
 
 /// The newest database that this program reads.
@@ -225,7 +226,7 @@ fn prepare(connection: &mut Connection, path: &Path) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The tables, indexes and triggers of a database by name: kind, table and statement.
+/// The tables, indexes, triggers and views of a database by name: kind, table and statement.
 pub(crate) type Objects = BTreeMap<String, (String, String, String)>;
 
 /// What a database has, without what SQLite makes for itself.

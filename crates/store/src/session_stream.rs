@@ -178,7 +178,7 @@ impl Stored {
     pub(crate) fn session_record(self, session: SessionId) -> Result<SessionRecord, Fault> {
         let text = |bytes: &[u8]| std::str::from_utf8(bytes).map(str::to_owned).ok();
         let unreadable = || self.damaged(journal::UNREADABLE);
-        let at = text(&self.at).and_then(|at| at.parse().ok()).ok_or_else(unreadable)?;
+        let at = self.at.instant().ok_or_else(unreadable)?;
         let kind = text(&self.kind).ok_or_else(unreadable)?;
         let body = text(&self.body).ok_or_else(unreadable)?;
         let version = u32::try_from(self.version).unwrap_or(u32::MAX);

@@ -3,12 +3,13 @@
 //!
 //! Rows from before there were checksums have none; a stream's chain begins with its first row that has one.
 
+use jiff::Timestamp;
 use rusqlite::Row;
-use rusqlite::types::ValueRef;
+use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 use sha2::{Digest as _, Sha256};
 
-use crate::Error;
 use crate::error::Fault;
+use crate::{Error, row};
 
 /// Half of a SHA-256: enough to notice damage, and to name a content.
 pub(crate) type Hash = [u8; 16];
@@ -24,12 +25,69 @@ fn shortened(digest: Sha256) -> Hash {
     hash
 }
 
+/// When an event was committed, as its row has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum At {
+    /// Nanoseconds since 1970.
+    Nanoseconds(i64),
+    /// A text, in rows of earlier versions and for times that are too far away.
+    Text(Vec<u8>),
+    #[default]
+    Unreadable,
+}
+
+impl At {
+    pub(crate) fn of(at: Timestamp) -> Self {
+        match i64::try_from(at.as_nanosecond()) {
+            Ok(nanoseconds) => Self::Nanoseconds(nanoseconds),
+            Err(_) => Self::Text(row::instant(at).into_bytes()),
+        }
+    }
+
+    fn read(value: ValueRef<'_>) -> Self {
+        match value {
+            ValueRef::Integer(nanoseconds) => Self::Nanoseconds(nanoseconds),
+            ValueRef::Text(text) => Self::Text(text.to_vec()),
+            ValueRef::Null | ValueRef::Real(_) | ValueRef::Blob(_) => Self::Unreadable,
+        }
+    }
+
+    pub(crate) fn instant(&self) -> Option<Timestamp> {
+        match self {
+            Self::Nanoseconds(at) => Timestamp::from_nanosecond((*at).into()).ok(),
+            Self::Text(text) => std::str::from_utf8(text).ok()?.parse().ok(),
+            Self::Unreadable => None,
+        }
+    }
+
+    /// As checksums cover it, and other tables have it.
+    pub(crate) fn text(&self) -> Vec<u8> {
+        match self {
+            Self::Nanoseconds(_) => {
+                self.instant().map(|at| row::instant(at).into_bytes()).unwrap_or_default()
+            }
+            Self::Text(text) => text.clone(),
+            Self::Unreadable => Vec::new(),
+        }
+    }
+}
+
+impl ToSql for At {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(match self {
+            Self::Nanoseconds(at) => ToSqlOutput::from(*at),
+            Self::Text(text) => ToSqlOutput::Borrowed(ValueRef::Text(text)),
+            Self::Unreadable => ToSqlOutput::Borrowed(ValueRef::Null),
+        })
+    }
+}
+
 /// A row of `events` as it is stored. Texts are bytes: damage may have made them something else.
 pub(crate) struct Stored {
     pub(crate) pos: i64,
     pub(crate) stream: Vec<u8>,
     pub(crate) seq: u64,
-    pub(crate) at: Vec<u8>,
+    pub(crate) at: At,
     pub(crate) kind: Vec<u8>,
     pub(crate) version: i64,
     pub(crate) body: Vec<u8>,
@@ -38,7 +96,7 @@ pub(crate) struct Stored {
 }
 
 /// The columns that [`Stored::read`] expects, in its order.
-pub(crate) const COLUMNS: &str = "pos, stream, seq, at, kind, v, body, content, hash";
+pub(crate) const COLUMNS: &str = "pos, stream, seq, instant, kind, v, body, content, hash";
 
 impl Stored {
     /// Reads a row; what is of another type than it should be is empty, and does not match the checksum.
@@ -48,7 +106,7 @@ impl Stored {
             pos: whole(0)?,
             stream: bytes(row.get_ref(1)?).to_vec(),
             seq: whole(2)?.unsigned_abs(),
-            at: bytes(row.get_ref(3)?).to_vec(),
+            at: At::read(row.get_ref(3)?),
             kind: bytes(row.get_ref(4)?).to_vec(),
             version: whole(5)?,
             body: bytes(row.get_ref(6)?).to_vec(),
@@ -65,7 +123,7 @@ impl Stored {
         digest.update(self.seq.to_le_bytes());
         digest.update(self.version.to_le_bytes());
         let content = self.content.as_ref().map_or(&[][..], |content| content);
-        for part in [&self.stream[..], &self.at, &self.kind, &self.body, content] {
+        for part in [&self.stream[..], &self.at.text(), &self.kind, &self.body, content] {
             digest.update((part.len() as u64).to_le_bytes());
             digest.update(part);
         }

@@ -373,7 +373,7 @@ async fn an_event_of_a_later_version_is_an_error() {
     let store = world.open();
     let task = store.tasks().create(at(0), created_at(at(0))).await.unwrap().task();
     let database = rusqlite::Connection::open(world.dir.path().join("windlass.db")).unwrap();
-    database.execute("UPDATE events SET v = 9, hash = NULL", []).unwrap();
+    database.execute("UPDATE journal SET v = 9, hash = NULL", []).unwrap();
     let error = store.journal().of(task).unwrap_err();
     assert_eq!(error.to_string(), "event 1 of the journal cannot be read");
     let source = std::error::Error::source(&error).unwrap().to_string();

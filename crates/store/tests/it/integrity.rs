@@ -56,6 +56,9 @@ fn seq_of(error: &Error) -> u64 {
     *seq
 }
 
+/// The rows of the stream that has this name.
+const OF_STREAM: &str = "stream = (SELECT id FROM streams WHERE name = ?1)";
+
 #[tokio::test]
 async fn a_change_in_any_field_of_an_event_is_noticed() {
     for change in [
@@ -71,14 +74,14 @@ async fn a_change_in_any_field_of_an_event_is_noticed() {
         "hash = 'text'",
         "content = zeroblob(16)",
         "seq = 1000",
-        "stream = substr(stream, 1, 30) || CASE substr(stream, 31) WHEN '0' THEN '1' ELSE '0' END",
+        "stream = stream + 1000",
     ] {
         let world = World::new();
         let store = world.open();
         let (broken, sound) = (task(&store).await, task(&store).await);
         let changed = database(&world)
             .execute(
-                &format!("UPDATE events SET {change} WHERE stream = ?1 AND seq = 3"),
+                &format!("UPDATE journal SET {change} WHERE {OF_STREAM} AND seq = 3"),
                 [broken.to_string()],
             )
             .unwrap();
@@ -102,22 +105,25 @@ async fn a_change_in_any_field_of_an_event_is_noticed() {
 #[tokio::test]
 async fn missing_and_reordered_events_are_noticed() {
     for (change, seq) in [
-        ("DELETE FROM events WHERE stream = ?1 AND seq = 1", 1),
-        ("DELETE FROM events WHERE stream = ?1 AND seq = 3", 3),
-        ("DELETE FROM events WHERE stream = ?1 AND seq >= 4", 4),
-        ("DELETE FROM events WHERE stream = ?1", 1),
+        (format!("DELETE FROM journal WHERE {OF_STREAM} AND seq = 1"), 1),
+        (format!("DELETE FROM journal WHERE {OF_STREAM} AND seq = 3"), 3),
+        (format!("DELETE FROM journal WHERE {OF_STREAM} AND seq >= 4"), 4),
+        (format!("DELETE FROM journal WHERE {OF_STREAM}"), 1),
+        ("UPDATE streams SET name = upper(name) WHERE name = ?1".to_owned(), 1),
         (
-            "UPDATE events SET (at, kind, v, body, hash) =
-                 (SELECT at, kind, v, body, hash FROM events AS other
-                  WHERE other.stream = events.stream AND other.seq = 7 - events.seq)
-             WHERE stream = ?1 AND seq IN (3, 4)",
+            format!(
+                "UPDATE journal SET (at, kind, v, body, hash) =
+                     (SELECT at, kind, v, body, hash FROM journal AS other
+                      WHERE other.stream = journal.stream AND other.seq = 7 - journal.seq)
+                 WHERE {OF_STREAM} AND seq IN (3, 4)"
+            ),
             3,
         ),
     ] {
         let world = World::new();
         let store = world.open();
         let (broken, sound) = (task(&store).await, task(&store).await);
-        database(&world).execute(change, [broken.to_string()]).unwrap();
+        database(&world).execute(&change, [broken.to_string()]).unwrap();
         assert_eq!(seq_of(&store.journal().of(broken).unwrap_err()), seq, "{change}");
         assert_eq!(store.journal().of(sound).unwrap().len(), 5);
         assert_ne!(store.projections().verify().unwrap(), [], "{change}");
@@ -131,8 +137,8 @@ async fn every_damaged_task_is_named() {
     let (first, second, sound) = (task(&store).await, task(&store).await, task(&store).await);
     let database = database(&world);
     for task in [first, second] {
-        let sql = "UPDATE events SET body = '{}' WHERE stream = ?1 AND seq = 2";
-        database.execute(sql, [task.to_string()]).unwrap();
+        let sql = format!("UPDATE journal SET body = '{{}}' WHERE {OF_STREAM} AND seq = 2");
+        database.execute(&sql, [task.to_string()]).unwrap();
     }
     let found = store.projections().verify().unwrap();
     let words: Vec<_> = found.iter().map(ToString::to_string).collect();
@@ -151,7 +157,7 @@ async fn events_from_before_checksums_are_read_and_continued() {
     drop(store);
     database(&world)
         .execute_batch(
-            "UPDATE events SET hash = NULL; UPDATE tasks SET last_hash = NULL;
+            "UPDATE journal SET hash = NULL; UPDATE tasks SET last_hash = NULL;
              UPDATE sessions SET last_hash = NULL;",
         )
         .unwrap();
@@ -161,8 +167,32 @@ async fn events_from_before_checksums_are_read_and_continued() {
     owner.append(at(2), vec![reply("b"), request()], Level::Written).await.unwrap();
     assert_eq!(store.journal().of(task).unwrap().len(), 7);
     assert_eq!(store.projections().verify().unwrap(), []);
-    database(&world).execute("UPDATE events SET hash = NULL WHERE seq = 7", []).unwrap();
+    database(&world).execute("UPDATE journal SET hash = NULL WHERE seq = 7", []).unwrap();
     assert_eq!(seq_of(&store.journal().of(task).unwrap_err()), 7);
+}
+
+#[tokio::test]
+async fn events_from_before_streams_had_numbers_are_read_and_continued() {
+    let world = World::new();
+    let store = world.open();
+    let (first, removed) = (task(&store).await, task(&store).await);
+    let before = store.journal().of(first).unwrap();
+    let end = store.journal().end().unwrap();
+    drop(store);
+    let older = database(&world);
+    older.execute_batch(crate::world::EVENTS_OF_VERSION_14).unwrap();
+    older.execute("DELETE FROM events WHERE stream = ?1", [removed.to_string()]).unwrap();
+    older.execute("DELETE FROM tasks WHERE id = ?1", [removed.to_string()]).unwrap();
+    drop(older);
+    let store = world.open();
+    assert_eq!(store.journal().of(first).unwrap(), before);
+    let owner = store.owners().own(first).await.unwrap();
+    let added = owner.append(at(2), vec![reply("b")], Level::Written).await.unwrap();
+    assert_eq!((added[0].pos, added[0].seq), (end + 1, 6));
+    assert_eq!(store.journal().of(first).unwrap().len(), 6);
+    let found = store.projections().verify().unwrap();
+    let is_event = |one: &Difference| matches!(one, Difference::Event { .. });
+    assert!(!found.iter().any(is_event), "{found:?}");
 }
 
 #[tokio::test]
@@ -205,13 +235,13 @@ async fn a_damaged_table_or_index_is_named_at_the_start() {
     let whole = fs::read(&path).unwrap();
     let roots: Vec<(String, i64)> = {
         let database = database(&world);
-        let sql = "SELECT name, rootpage FROM sqlite_schema WHERE name IN ('events', 'tasks', \
-                   'sqlite_autoindex_events_1', 'task_scheduler_ready', 'injections')";
+        let sql = "SELECT name, rootpage FROM sqlite_schema WHERE name IN ('journal', 'tasks', \
+                   'streams', 'sqlite_autoindex_journal_1', 'task_scheduler_ready', 'injections')";
         let mut statement = database.prepare(sql).unwrap();
         let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
         rows.map(Result::unwrap).collect()
     };
-    assert_eq!(roots.len(), 5);
+    assert_eq!(roots.len(), 6);
     for (name, page) in roots {
         let mut bytes = whole.clone();
         let page = usize::try_from(page).unwrap();

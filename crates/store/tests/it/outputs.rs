@@ -2,16 +2,18 @@
 
 use std::fs::{self, File};
 use std::io::Read;
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
+use windlass_core::status::TaskStatus;
 use windlass_store::outputs::{
     HARD_CAP_BYTES, MAX_OUTPUT_SIZE, Origin, Outputs, Stream, TruncatedOutput,
 };
 use windlass_store::{Error, Level, Store};
 
-use crate::world::{World, at, created, request};
+use crate::world::{World, at, created, moved, request};
 
 fn origin(command_id: &str, stream: Stream) -> Origin {
     Origin { command_id: command_id.to_owned(), stream, task: None }
@@ -226,4 +228,46 @@ async fn bytes_that_are_not_text_are_kept_as_they_are() {
     let output = keep(&store, b"a\xff\xfeb").await;
     assert_eq!((output.content.as_str(), output.truncated), ("a\u{fffd}\u{fffd}b", false));
     assert_eq!(whole(&store.outputs()), b"a\xff\xfeb");
+}
+
+/// ES-322: a trace is made again from the journal, and an empty workspace when it is needed.
+#[tokio::test]
+async fn unused_workspaces_go_with_old_traces() {
+    let world = World::new();
+    let store = world.open();
+    let now = Timestamp::try_from(SystemTime::now()).unwrap();
+    let mut places = Vec::new();
+    for (has_file, has_ended) in [(false, true), (true, true), (false, false)] {
+        let task = store.tasks().create(at(0), created()).await.unwrap().task();
+        if has_ended {
+            let owner = store.owners().own(task).await.unwrap();
+            let moves = vec![
+                moved(TaskStatus::Todo, TaskStatus::Running),
+                moved(TaskStatus::Running, TaskStatus::Done),
+            ];
+            owner.append(at(1), moves, Level::Written).await.unwrap();
+        }
+        let trace = store.dir().traces().join(task.to_string());
+        fs::create_dir_all(&trace).unwrap();
+        fs::write(trace.join("one.jsonl"), "{}").unwrap();
+        let workspace = store.dir().workspaces().join(task.to_string());
+        for directory in [".memo", "output", ".trace"] {
+            fs::create_dir_all(workspace.join(directory)).unwrap();
+        }
+        std::os::unix::fs::symlink(trace.join("one.jsonl"), workspace.join(".trace/one.jsonl"))
+            .unwrap();
+        if has_file {
+            fs::write(workspace.join("output/report.md"), "mine").unwrap();
+        }
+        places.push((trace, workspace));
+    }
+    let there = |places: &[(PathBuf, PathBuf)]| -> Vec<(bool, bool)> {
+        places.iter().map(|(trace, workspace)| (trace.exists(), workspace.exists())).collect()
+    };
+    store.outputs().clean(now).unwrap();
+    assert_eq!(there(&places), [(true, true); 3]);
+    store.outputs().clean(now + SignedDuration::from_hours(8 * 24)).unwrap();
+    assert_eq!(there(&places), [(false, false), (false, true), (true, true)]);
+    assert!(places[1].1.join("output/report.md").exists());
+    assert!(places[2].1.join(".trace/one.jsonl").is_symlink());
 }

@@ -175,6 +175,7 @@ async fn an_older_database_gets_its_ready_index() {
         (first.command.task_id, second)
     };
     let older = rusqlite::Connection::open(world.dir.path().join("windlass.db")).unwrap();
+    older.execute_batch(crate::world::EVENTS_OF_VERSION_14).unwrap();
     older
         .execute_batch(
             "DROP INDEX task_scheduler_ready; DROP INDEX task_scheduler_timed;

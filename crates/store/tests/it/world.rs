@@ -106,3 +106,26 @@ pub fn question(kind: QuestionKind) -> Question {
 pub fn injection_id() -> InjectionId {
     InjectionId::new(at(0))
 }
+
+/// Makes the journal what it was before streams had numbers.
+pub const EVENTS_OF_VERSION_14: &str = "
+    CREATE TABLE older (
+        pos INTEGER PRIMARY KEY AUTOINCREMENT,
+        stream TEXT NOT NULL,
+        seq INTEGER NOT NULL CHECK (seq >= 1),
+        at TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        v INTEGER NOT NULL,
+        body TEXT NOT NULL,
+        hash BLOB,
+        content BLOB,
+        UNIQUE (stream, seq)
+    );
+    INSERT INTO older SELECT pos, stream, seq, at, kind, v, body, hash, content FROM events;
+    UPDATE sqlite_sequence SET seq = (SELECT seq FROM sqlite_sequence WHERE name = 'journal')
+        WHERE name = 'older';
+    DROP VIEW events; DROP TABLE journal; DROP TABLE streams;
+    ALTER TABLE older RENAME TO events;
+    CREATE INDEX events_replies ON events (stream, seq) WHERE kind = 'llm_response';
+    CREATE INDEX events_contents ON events (content) WHERE content IS NOT NULL;
+    PRAGMA user_version = 14;";
