@@ -229,6 +229,7 @@ impl<'a> Drive<'a> {
         if let Some(WorkflowPart::Run(source)) = state.created.workflow.as_deref() {
             return self.drive_run(owner, &state, source.clone(), stop).await;
         }
+        self.coordinator.tasks().restore_workspace(Path::new(&state.created.workspace))?;
         let Coordinator { store, clock, agents, previews, .. } = self.coordinator;
         let parts = agents
             .make(&state, previews.clone())

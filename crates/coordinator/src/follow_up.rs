@@ -88,7 +88,9 @@ impl<'a> Tasks<'a> {
             return Err(Error::EmptyGoal);
         }
         let driver = before.created.driver;
-        let workspace = usable(Path::new(&before.created.workspace))?;
+        let workspace = Path::new(&before.created.workspace);
+        self.restore_workspace(workspace)?;
+        let workspace = usable(workspace)?;
         let session_id = before.command().session_id;
         let session = self.coordinator.store.sessions().state(session_id)?;
         // A run may have had axes of its own.

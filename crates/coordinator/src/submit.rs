@@ -207,11 +207,17 @@ impl Tasks<'_> {
 
     pub(crate) fn own_workspace(self, task: TaskId) -> Result<PathBuf, Error> {
         let path = self.coordinator.store.dir().workspaces().join(task.to_string());
-        std::fs::create_dir_all(&path).map_err(|error| Error::Workspace {
-            path: path.clone(),
-            problem: format!("cannot be made: {error}"),
-        })?;
+        make_workspace(&path)?;
         usable(&path)
+    }
+
+    /// Makes the workspace of a service task again, if it was removed because nothing was in it.
+    pub(crate) fn restore_workspace(self, workspace: &Path) -> Result<(), Error> {
+        let own = self.coordinator.store.dir().workspaces();
+        match workspace.parent() == Some(&own) {
+            true => make_workspace(workspace),
+            false => Ok(()),
+        }
     }
 
     /// Makes a task of a goal. It is durable when this returns.
@@ -266,6 +272,13 @@ impl Tasks<'_> {
         }
         Ok(())
     }
+}
+
+fn make_workspace(path: &Path) -> Result<(), Error> {
+    std::fs::create_dir_all(path).map_err(|error| Error::Workspace {
+        path: path.to_owned(),
+        problem: format!("cannot be made: {error}"),
+    })
 }
 
 pub(crate) fn usable(path: &Path) -> Result<PathBuf, Error> {
