@@ -51,6 +51,8 @@ impl Agent {
         let (id, previews) = (flushed.task(), &self.parts.previews);
         let secrets = flushed.store().secrets().known();
         let mut shown = Shown::new(&secrets);
+        let asked = Live::Asked { seq: flushed.last_seq() };
+        let _ = previews.send(Preview { task: id, live: asked });
         let mut live = |live: StreamEvent| {
             let live = shown.without_keys(live, &secrets);
             // Nobody listening is fine: previews are for surfaces that happen to be there.

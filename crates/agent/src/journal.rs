@@ -45,6 +45,8 @@ pub struct Journal {
     mail: Changes,
     /// Applied to state and context, and not yet committed.
     buffered: Vec<(Timestamp, Event)>,
+    /// The newest event that is committed.
+    last_seq: u64,
     /// The usage that surfaces were last notified of, in steps.
     shown_usage: Option<u64>,
 }
@@ -95,11 +97,23 @@ impl Journal {
         let mut context = Context::new(model, picture_source(stream.store()));
         history.replay(|event, state| context.apply(event, state))?;
         let (records, state) = history.into_parts();
+        let last_seq = records.last().map_or(0, |record| record.seq);
         let traces = stream.store().dir().traces().join(stream.root().to_string());
         let trace = Trace::catch_up(&traces.join(format!("{}.jsonl", stream.task())), &records)?;
         let (buffered, mail) = (Vec::new(), stream.store().mailbox().changes());
         let began = clock.running_time();
-        Ok(Self { stream, state, context, trace, clock, began, mail, buffered, shown_usage: None })
+        Ok(Self {
+            stream,
+            state,
+            context,
+            trace,
+            clock,
+            began,
+            mail,
+            buffered,
+            last_seq,
+            shown_usage: None,
+        })
     }
 
     /// What is known of the task.
@@ -129,6 +143,11 @@ impl Journal {
 
     pub fn now(&self) -> Timestamp {
         self.clock.now()
+    }
+
+    /// The newest event that is committed.
+    pub fn last_seq(&self) -> u64 {
+        self.last_seq
     }
 
     /// Active time of this attempt so far.
@@ -235,6 +254,9 @@ impl Journal {
 
     /// Applies, logs and traces committed records; the first `applied` of them were applied before.
     fn committed(&mut self, records: &[Record], applied: usize) -> Result<(), Error> {
+        if let Some(last) = records.last() {
+            self.last_seq = last.seq;
+        }
         for (place, record) in records.iter().enumerate() {
             if place >= applied {
                 self.apply(record.at, &record.event)?;

@@ -194,8 +194,12 @@ pub struct Preview {
 /// What is shown before it is journaled.
 #[derive(Clone, Debug)]
 pub enum Live {
+    /// The model is asked. What follows is the reply to this request, which is this event of the journal.
+    Asked { seq: u64 },
     /// Part of a reply; a retry makes it void.
     Reply(StreamEvent),
     /// What a running call has printed since the last piece. Where much is printed, only its end.
     Output { call: CallId, text: String },
+    /// The segment is over; nothing follows.
+    Ended,
 }

@@ -8,10 +8,12 @@
 
 use std::sync::Arc;
 
+use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 use windlass_core::command::TaskResult;
 use windlass_core::ending::Ending;
+use windlass_core::id::TaskId;
 use windlass_core::state::Next;
 use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_store::Level;
@@ -25,7 +27,7 @@ use crate::interrupt::TimeLimit;
 use crate::journal::Journal;
 use crate::notices::Notices;
 use crate::plan_review::PlanReview;
-use crate::{Error, Parts, spans};
+use crate::{Error, Live, Parts, Preview, spans};
 
 /// One agent: what it is made from, and who does what in its loop.
 pub struct Agent {
@@ -81,6 +83,7 @@ impl Agent {
         stop: &CancellationToken,
     ) -> Result<TaskResult, Error> {
         let span = spans::agent(task.task(), self.parts.model.name());
+        let _end = EndOfPreviews { task: task.task(), previews: self.parts.previews.clone() };
         let result = self.segment(task, stop).instrument(span.clone()).await?;
         span.record("windlass.status", result.status.to_string());
         Ok(result)
@@ -202,5 +205,18 @@ impl Agent {
                 ended => return ended,
             }
         }
+    }
+}
+
+/// Tells those who show previews that no more follow, however the segment ends.
+struct EndOfPreviews {
+    task: TaskId,
+    previews: broadcast::Sender<Preview>,
+}
+
+impl Drop for EndOfPreviews {
+    fn drop(&mut self) {
+        // Nobody listening is fine.
+        let _ = self.previews.send(Preview { task: self.task, live: Live::Ended });
     }
 }

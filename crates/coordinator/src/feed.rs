@@ -148,6 +148,12 @@ impl Tail {
         self.pos
     }
 
+    /// Leaves out what is committed up to now.
+    pub fn skip(&mut self) -> Result<(), Error> {
+        self.pos = self.coordinator.feed().end()?;
+        Ok(())
+    }
+
     /// The next events, at least one; waits for them.
     pub async fn next(&mut self) -> Result<Vec<Record>, Error> {
         loop {
@@ -175,13 +181,15 @@ pub enum Notice {
     Committed,
     /// A task of this process has something to show before it is committed.
     Preview(Preview),
+    /// Some previews were missed.
+    Missed,
 }
 
 impl Feed<'_> {
     /// Notices from now on.
     pub fn notices(self) -> Notices {
         Notices {
-            changes: self.coordinator.store.changes().closely(),
+            changes: self.coordinator.store.changes(),
             previews: self.coordinator.previews.subscribe(),
         }
     }
@@ -191,19 +199,14 @@ impl Notices {
     /// The next notice; waits for it. Several commits may be one notice. A commit is noticed before any preview that was
     /// made after it.
     pub async fn next(&mut self) -> Result<Notice, Error> {
-        loop {
-            tokio::select! {
-                biased;
-                changed = self.changes.changed() => {
-                    changed?;
-                    return Ok(Notice::Committed);
-                }
-                preview = self.previews.recv() => match preview {
-                    Ok(preview) => return Ok(Notice::Preview(preview)),
-                    Err(broadcast::error::RecvError::Lagged(_)) => {}
-                    Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
-                },
-            }
+        tokio::select! {
+            biased;
+            changed = self.changes.changed() => changed.map(|()| Notice::Committed).map_err(Error::from),
+            preview = self.previews.recv() => match preview {
+                Ok(preview) => Ok(Notice::Preview(preview)),
+                Err(broadcast::error::RecvError::Lagged(_)) => Ok(Notice::Missed),
+                Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
+            },
         }
     }
 }

@@ -44,7 +44,7 @@ impl Piece {
         let (call, text) = match &preview.live {
             Live::Output { call, text } => (Some(*call), text),
             Live::Reply(StreamEvent::Text(text)) => (None, text),
-            Live::Reply(_) => return None,
+            Live::Asked { .. } | Live::Reply(_) | Live::Ended => return None,
         };
         Some(Self { task: preview.task, call, text: prefix(text, MAX_TEXT).to_owned() })
     }

@@ -4,11 +4,13 @@
 //! - A reader that continues after a cursor gets every event of its scope after it, in order, each once: it listens
 //!   first, then reads what is committed, then leaves out what it has had.
 //! - A slow reader costs nobody else anything. What it misses it reads from the journal, at its own cursor.
+//! - Without readers nothing is read. When the first one comes, reading begins at the end of the journal, and all who
+//!   listen then are told to read up to there by themselves.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, OnceLock};
 
-use tokio::sync::broadcast;
+use tokio::sync::{Notify, broadcast};
 use tokio_util::sync::CancellationToken;
 use windlass_coordinator::views::TaskOrigin;
 use windlass_coordinator::{CloseWatch, Coordinator, Error, Preview, Scope, trace};
@@ -59,16 +61,26 @@ impl Committed {
     }
 }
 
+/// What readers get.
+#[derive(Clone)]
+enum Heard {
+    Event(Arc<Committed>),
+    /// Events before the next one may be missing here; the journal has them.
+    Gap,
+}
+
 /// Hands out events as they are committed.
 pub struct EventFan {
-    sender: broadcast::Sender<Arc<Committed>>,
+    sender: broadcast::Sender<Heard>,
+    /// Somebody has begun to listen.
+    wanted: Notify,
     /// Ends every reader.
     stop: CancellationToken,
 }
 
 impl EventFan {
     pub fn new(stop: CancellationToken) -> Self {
-        Self { sender: broadcast::channel(BACKLOG).0, stop }
+        Self { sender: broadcast::channel(BACKLOG).0, wanted: Notify::new(), stop }
     }
 
     /// Resolves when the server stops.
@@ -76,17 +88,35 @@ impl EventFan {
         self.stop.cancelled().await;
     }
 
-    /// Reads the end of the journal until the server stops.
+    /// Reads the end of the journal for those who listen, until the server stops.
     pub async fn run(&self, coordinator: &Coordinator) -> Result<(), Error> {
+        let reading = self.read(coordinator);
+        self.stop.run_until_cancelled(reading).await.unwrap_or(Ok(()))
+    }
+
+    async fn read(&self, coordinator: &Coordinator) -> Result<(), Error> {
         let mut tail = coordinator.feed().tail()?;
         let mut origins = Origins::default();
-        while let Some(records) = self.stop.run_until_cancelled(tail.next()).await {
-            for committed in origins.with_origins(coordinator, records?)? {
-                // Nobody may be listening.
-                let _ = self.sender.send(committed);
+        loop {
+            if self.sender.receiver_count() == 0 {
+                self.wanted.notified().await;
+                tail.skip()?;
+                self.send(Heard::Gap);
+            }
+            let records = tokio::select! {
+                records = tail.next() => records?,
+                // Whoever is left may be nobody.
+                () = self.sender.closed() => continue,
+            };
+            for committed in origins.with_origins(coordinator, records)? {
+                self.send(Heard::Event(committed));
             }
         }
-        Ok(())
+    }
+
+    fn send(&self, heard: Heard) {
+        // The last one may have left just now.
+        let _ = self.sender.send(heard);
     }
 
     /// Follows what a user may see of a scope, from the event after `after`.
@@ -97,9 +127,11 @@ impl EventFan {
         user: User,
         after: i64,
     ) -> Subscription {
+        // First of all, so that nothing falls between what is read and what is heard.
+        let live = self.sender.subscribe();
+        self.wanted.notify_one();
         Subscription {
-            // First of all, so that nothing falls between what is read and what is heard.
-            live: self.sender.subscribe(),
+            live,
             previews: state.coordinator.feed().previews(),
             _close: state.coordinator.feed().watch_closely(),
             stop: self.stop.clone(),
@@ -176,7 +208,7 @@ pub struct Subscription {
     ready: VecDeque<Arc<Committed>>,
     /// Whether there may be events in the journal that were not heard of.
     is_behind: bool,
-    live: broadcast::Receiver<Arc<Committed>>,
+    live: broadcast::Receiver<Heard>,
     previews: broadcast::Receiver<Preview>,
     stop: CancellationToken,
     _close: CloseWatch,
@@ -212,12 +244,14 @@ impl Subscription {
                     Err(broadcast::error::RecvError::Closed) => return Ok(None),
                 },
                 heard = self.live.recv() => match heard {
-                    Ok(event) => {
+                    Ok(Heard::Event(event)) => {
                         if event.record.pos > self.cursor && event.is_in(self.scope) {
                             self.ready.push_back(event);
                         }
                     }
-                    Err(broadcast::error::RecvError::Lagged(_)) => self.is_behind = true,
+                    Ok(Heard::Gap) | Err(broadcast::error::RecvError::Lagged(_)) => {
+                        self.is_behind = true;
+                    }
                     Err(broadcast::error::RecvError::Closed) => return Ok(None),
                 },
             }

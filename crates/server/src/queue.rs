@@ -168,8 +168,9 @@ impl Queues {
                     Err(SendError::Refused(error)) => self.hold(session, id, &error.to_string()),
                 }
             }
+            let is_waiting = !self.waiting().is_empty();
             tokio::select! {
-                changed = commits.changed() => if changed.is_err() { return },
+                changed = commits.changed(), if is_waiting => if changed.is_err() { return },
                 changed = changes.changed() => if changed.is_err() { return },
             }
         }

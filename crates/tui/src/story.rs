@@ -169,6 +169,7 @@ impl Story {
             Live::Reply(live) if preview.task == self.task && self.progress.is_replying() => {
                 self.preview_reply(live);
             }
+            Live::Asked { .. } | Live::Ended => {}
             Live::Reply(_) => {
                 if let Some(agent) = self.agents.get_mut(&preview.task)
                     && agent.activity.is_empty()

@@ -164,7 +164,7 @@ impl Screen {
             Live::Reply(live) if preview.task == self.task && self.progress.is_replying() => {
                 self.preview_reply(live);
             }
-            Live::Reply(_) => {}
+            Live::Asked { .. } | Live::Reply(_) | Live::Ended => {}
         }
     }
 

@@ -228,34 +228,42 @@ pub(crate) fn streamed(subscription: Subscription) -> Response {
 
 /// The next thing to send; `None` ends the stream, and the client connects again.
 async fn next(subscription: &mut Subscription, ticks: &mut Interval) -> Option<SseEvent> {
-    tokio::select! {
-        update = subscription.next() => match update {
+    loop {
+        let update = tokio::select! {
+            update = subscription.next() => update,
+            _ = ticks.tick() => return Some(SseEvent::default().event("heartbeat").data("{}")),
+        };
+        match update {
             Ok(Some(Update::Event(event))) => {
                 let id = event.record.pos.to_string();
-                Some(SseEvent::default().id(id).data(&*event.json()))
+                return Some(SseEvent::default().id(id).data(&*event.json()));
             }
             Ok(Some(Update::Preview(preview))) => {
-                Some(SseEvent::default().event("preview").data(preview_json(&preview).to_string()))
+                if let Some(json) = preview_json(&preview) {
+                    return Some(SseEvent::default().event("preview").data(json.to_string()));
+                }
             }
-            Ok(None) => None,
+            Ok(None) => return None,
             Err(problem) => {
                 tracing::warn!(detail = problem.detail, "a stream of events ended");
-                None
+                return None;
             }
-        },
-        _ = ticks.tick() => Some(SseEvent::default().event("heartbeat").data("{}")),
+        }
     }
 }
 
 /// What is coming, as a page or a program shows it (WF-007).
-pub(crate) fn preview_json(preview: &Preview) -> Value {
+pub(crate) fn preview_json(preview: &Preview) -> Option<Value> {
     let task = preview.task;
-    match &preview.live {
+    let json = match &preview.live {
         Live::Reply(event) => reply_json(task, event),
         Live::Output { call, text } => {
             json!({ "task_id": task, "kind": "output", "call": call, "text": text })
         }
-    }
+        // Readers have the events that these stand for.
+        Live::Asked { .. } | Live::Ended => return None,
+    };
+    Some(json)
 }
 
 fn reply_json(task: TaskId, event: &StreamEvent) -> Value {

@@ -114,8 +114,8 @@ pub enum AskingState {
 pub enum Doing {
     /// Nothing, or what an entry shows.
     Nothing,
-    /// The model was asked.
-    Thinking { since: Timestamp },
+    /// The model was asked, by this event.
+    Thinking { since: Timestamp, request: u64 },
     /// Its context is being summarized.
     Compacting { since: Timestamp },
 }
@@ -177,7 +177,7 @@ impl Conversation {
             Event::PromptChanged(changed) => self.model = Some(changed.model.clone()),
             Event::LlmRequest(request) => {
                 self.context_tokens = request.estimated_tokens;
-                self.doing = Doing::Thinking { since: record.at };
+                self.doing = Doing::Thinking { since: record.at, request: record.seq };
             }
             Event::LlmResponse(response) => self.reply(record, response),
             Event::RiskCheck(check) => {

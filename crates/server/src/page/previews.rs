@@ -2,15 +2,15 @@
 //! of a reply shows all of it.
 //!
 //! Invariants:
-//! - A partial reply is dropped when its reply is committed, and when it is begun again.
+//! - A partial reply belongs to one request. A page shows it only while that request has no reply in the journal.
 //! - What is kept of a task is bounded, and goes with the end of its segment.
+//! - Nothing is read from the store: a service whose pages nobody looks at pays for no reads.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 use windlass_coordinator::{Coordinator, Error, Live, Notice, Preview, StreamEvent};
-use windlass_core::event::Event;
 use windlass_core::id::{CallId, TaskId};
 
 /// Bytes of a partial reply; the rest is shown when it is committed.
@@ -31,8 +31,8 @@ pub struct Partial {
     pub retry: Option<String>,
     /// What running calls have printed, its end.
     pub outputs: HashMap<CallId, String>,
-    /// The event up to which commits were seen.
-    seq: u64,
+    /// The event that asked for the reply.
+    pub request: Option<u64>,
 }
 
 /// The partial replies of all tasks of this process. Cheap to clone.
@@ -57,8 +57,10 @@ impl Previews {
         let mut notices = coordinator.feed().notices();
         loop {
             match notices.next().await? {
-                Notice::Committed => self.on_commit(&coordinator)?,
-                Notice::Preview(preview) => self.on_preview(&coordinator, preview)?,
+                Notice::Committed => {}
+                Notice::Preview(preview) => self.add(preview),
+                // The end of some segments may be among them.
+                Notice::Missed => self.partials().clear(),
             }
             self.0.changes.send_modify(|count| *count += 1);
         }
@@ -78,39 +80,20 @@ impl Previews {
         self.0.partials.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn on_preview(&self, coordinator: &Coordinator, preview: Preview) -> Result<(), Error> {
-        let task = preview.task;
-        let is_new = !self.partials().contains_key(&task);
-        let row = if is_new { coordinator.tasks().get(task)? } else { None };
-        let seq = row.map_or(0, |row| row.last_seq);
+    fn add(&self, preview: Preview) {
         let mut partials = self.partials();
-        let partial = partials.entry(task).or_insert_with(|| Partial { seq, ..Partial::default() });
-        partial.add(preview.live);
-        Ok(())
-    }
-
-    /// Drops what is committed now.
-    fn on_commit(&self, coordinator: &Coordinator) -> Result<(), Error> {
-        let known: Vec<(TaskId, u64)> =
-            self.partials().iter().map(|(task, partial)| (*task, partial.seq)).collect();
-        for (task, seq) in known {
-            let mut feed = coordinator.feed().follow(task, seq);
-            while let Some(record) = feed.committed()? {
-                let mut partials = self.partials();
-                let Some(partial) = partials.get_mut(&task) else { break };
-                if !partial.commit(record.seq, &record.event) {
-                    partials.remove(&task);
-                    break;
-                }
-            }
+        match preview.live {
+            Live::Ended => drop(partials.remove(&preview.task)),
+            live => partials.entry(preview.task).or_default().add(live),
         }
-        Ok(())
     }
 }
 
 impl Partial {
     fn add(&mut self, live: Live) {
         match live {
+            Live::Asked { seq } => *self = Self { request: Some(seq), ..Self::default() },
+            Live::Ended => *self = Self::default(),
             Live::Reply(StreamEvent::Text(text)) => {
                 self.retry = None;
                 if self.text.len() + text.len() <= MAX_TEXT_BYTES {
@@ -146,32 +129,18 @@ impl Partial {
         }
     }
 
-    fn drop_reply(&mut self) {
+    /// Drops what belongs to a reply.
+    pub fn drop_reply(&mut self) {
         self.text.clear();
         self.thought.clear();
         self.calls.clear();
         self.retry = None;
-    }
-
-    /// Takes note of a commit; `false` when the segment is over.
-    fn commit(&mut self, seq: u64, event: &Event) -> bool {
-        self.seq = seq;
-        match event {
-            Event::LlmResponse(_) | Event::LlmRequest(_) => self.drop_reply(),
-            Event::ToolResult(result) => {
-                self.outputs.remove(&result.call);
-            }
-            Event::AgentEnd(_) => return false,
-            _ => {}
-        }
-        true
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use windlass_core::event::SandboxEnded;
 
     fn text(text: &str) -> Live {
         Live::Reply(StreamEvent::Text(text.to_owned()))
@@ -199,8 +168,22 @@ mod tests {
         }
         let kept = &partial.outputs[&call];
         assert!(kept.len() <= MAX_OUTPUT_BYTES && kept.ends_with("wört "), "{}", kept.len());
-        let other = Event::SandboxEnded(SandboxEnded { kind: "local".to_owned() });
-        assert!(partial.commit(7, &other));
-        assert_eq!((partial.seq, partial.outputs.len()), (7, 1));
+    }
+
+    #[test]
+    fn what_is_kept_of_a_task_goes_with_the_next_request_and_the_end() {
+        let (previews, task) = (Previews::default(), TaskId::derived("a", "b"));
+        let call = CallId::derived("task", "1");
+        let add = |live| previews.add(Preview { task, live });
+        add(Live::Asked { seq: 3 });
+        add(text("one"));
+        add(Live::Output { call, text: "printed".to_owned() });
+        let partial = previews.of(task).unwrap();
+        assert_eq!((partial.request, partial.text.as_str()), (Some(3), "one"));
+        add(Live::Asked { seq: 7 });
+        let next = Partial { request: Some(7), ..Partial::default() };
+        assert_eq!(previews.of(task), Some(next));
+        add(Live::Ended);
+        assert_eq!(previews.of(task), None);
     }
 }

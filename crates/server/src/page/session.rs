@@ -249,7 +249,11 @@ fn tail(drawn: &Drawn<'_>, current: Option<&Conversation>) -> Markup {
     if active.driven_by.is_none() {
         return busy;
     }
-    let partial = drawn.partial.clone().unwrap_or_default();
+    let mut partial = drawn.partial.clone().unwrap_or_default();
+    if !matches!(current.doing, Doing::Thinking { request, .. } if partial.request == Some(request))
+    {
+        partial.drop_reply();
+    }
     let running: Vec<CallId> = current.running_calls().collect();
     html! {
         (busy)
@@ -263,7 +267,7 @@ fn tail(drawn: &Drawn<'_>, current: Option<&Conversation>) -> Markup {
             p.doing { span.spinner aria-hidden="true" {} "Calling " (shown_line(&partial.calls.join(", "))) }
         } @else {
             @match current.doing {
-                Doing::Thinking { since } => p.doing { span.spinner aria-hidden="true" {} "Thinking " (pieces::since(since)) },
+                Doing::Thinking { since, .. } => p.doing { span.spinner aria-hidden="true" {} "Thinking " (pieces::since(since)) },
                 Doing::Compacting { since } => p.doing { span.spinner aria-hidden="true" {} "Summarizing its context " (pieces::since(since)) },
                 Doing::Nothing => {},
             }

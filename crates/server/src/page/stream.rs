@@ -17,6 +17,7 @@ use futures_util::stream;
 use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout_at};
+use windlass_coordinator::CloseWatch;
 
 use super::live::{Live, Sent};
 use super::view::{self, Reading, View};
@@ -75,6 +76,7 @@ struct Connection {
     views: Vec<Open>,
     ready: VecDeque<Event>,
     changes: watch::Receiver<u64>,
+    _close: CloseWatch,
     queues: watch::Receiver<u64>,
     /// Patches so far; each has its number as id.
     count: u64,
@@ -93,6 +95,7 @@ impl Connection {
         changes.mark_changed();
         Self {
             changes,
+            _close: state.coordinator.feed().watch_closely(),
             queues: state.queues.changes(),
             state,
             user,

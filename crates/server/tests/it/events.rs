@@ -118,6 +118,38 @@ async fn a_reader_that_falls_behind_misses_nothing() {
     world.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_misses_nothing_after_a_time_without_readers() {
+    let mut world = World::new().await;
+    let (_, first) = answer(world.post("/v1/tasks", &json!({ "goal": "first" }))).await;
+    let (session, mut last) = (first["session_id"].clone(), 0);
+    let submit = async |goal: String| {
+        let body = json!({ "goal": goal, "session_id": session });
+        assert_eq!(answer(world.post("/v1/tasks", &body)).await.0, 201);
+    };
+    let mut stream = Stream::open(&world, "/v1/events", Some(0)).await;
+    while stream.next().await.1["event_type"] != "task_created" {}
+    drop(stream);
+    // Each round has its own reader. What comes between two rounds nobody hears.
+    for round in 0..20 {
+        submit(format!("unheard {round}")).await;
+        let mut stream = Stream::open(&world, "/v1/events", Some(last)).await;
+        submit(format!("heard {round}")).await;
+        let mut goals = Vec::new();
+        while goals.len() < 2 {
+            let (id, event) = stream.next().await;
+            assert!(id > last, "{id} after {last}");
+            last = id;
+            if event["event_type"] == "task_created" && event["data"]["command"]["goal"] != "first"
+            {
+                goals.push(event["data"]["command"]["goal"].as_str().unwrap().to_owned());
+            }
+        }
+        assert_eq!(goals, [format!("unheard {round}"), format!("heard {round}")]);
+    }
+    world.stop().await;
+}
+
 /// WF-007: what is coming is shown, marked as a preview, and without an id to continue after.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reply_is_shown_while_it_is_written() {
