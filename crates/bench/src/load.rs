@@ -17,14 +17,15 @@ use windlass_testkit::{Answer, ModelServer, Request};
 
 use crate::Effort;
 use crate::figures::{Figure, Unit, quantile};
+use crate::looks;
 use crate::place::{Place, Started};
-use crate::service::{Calls, command, cpu_seconds, done, peak_megabytes, reply_of, serve, stop};
+use crate::service::{Calls, Results, command, cpu_seconds, peak_megabytes, reply_of, serve, stop};
 
 /// Tasks of a day, and days of a year, for what a year takes.
 const TASKS_A_DAY: f64 = 1000.0;
 const DAYS: f64 = 365.0;
 
-/// For how many days traces are kept.
+/// For how many days traces and unused workspaces are kept.
 const TRACE_DAYS: f64 = 7.0;
 
 /// The longest wait for anything here.
@@ -37,18 +38,17 @@ const LOOK: Duration = Duration::from_millis(5);
 const BEAT: Duration = Duration::from_secs(5);
 
 /// A service on a data directory of its own.
-struct Bench {
-    place: Place,
+pub(crate) struct Bench {
+    pub(crate) place: Place,
     server: ModelServer,
-    store: Store,
+    pub(crate) store: Store,
     bus: Embedded,
-    serve: Started,
-    /// Results that were read.
-    seen: usize,
+    pub(crate) serve: Started,
+    pub(crate) results: Results,
 }
 
 impl Bench {
-    fn start(
+    pub(crate) fn start(
         tasks: usize,
         answer: impl Fn(&Request) -> Option<Answer> + Send + 'static,
     ) -> Result<Self> {
@@ -59,11 +59,11 @@ impl Bench {
         let store = Store::open(place.data(), Options::default())?;
         let bus = Embedded::new(store.clone(), Arc::new(Timestamp::now));
         let serve = serve(&place, &server, tasks)?;
-        Ok(Self { place, server, store, bus, serve, seen: 0 })
+        Ok(Self { place, server, store, bus, serve, results: Results::default() })
     }
 
     /// Hands in tasks of the goals.
-    async fn submit(&self, goals: impl Iterator<Item = String>) -> Result<usize> {
+    pub(crate) async fn submit(&self, goals: impl Iterator<Item = String>) -> Result<usize> {
         let commands: Vec<_> = goals.map(|goal| command(&goal)).collect::<Result<_>>()?;
         let submitted =
             commands.iter().map(|body| self.bus.submit(InStream::TaskCommand, None, body));
@@ -75,13 +75,14 @@ impl Bench {
     async fn run(&mut self, count: usize) -> Result<f64> {
         let before = cpu_seconds(self.serve.child.id());
         self.submit((0..count).map(|_| "measure".to_owned())).await?;
-        self.seen += count;
-        done(&self.store, &mut self.serve, self.seen, Instant::now()).await?;
+        self.results.wait(&self.store, &mut self.serve, count).await?;
         Ok(cpu_seconds(self.serve.child.id()) - before)
     }
 
-    fn stop(self) -> Result<()> {
-        stop(self.serve)
+    /// Stops the service; its data stays until the place is dropped.
+    pub(crate) fn stop(self) -> Result<Place> {
+        stop(self.serve)?;
+        Ok(self.place)
     }
 }
 
@@ -93,6 +94,7 @@ pub fn figures(effort: Effort) -> Result<Vec<Figure>> {
         figures.extend(queue(effort).await.context("a queue")?);
         figures.push(resume(effort).await.context("a restart")?);
         figures.push(steady(effort).await.context("a steady minute")?);
+        figures.push(looks::follow().await.context("following a task")?);
         Ok(figures)
     })
 }
@@ -116,8 +118,9 @@ async fn crowd(effort: Effort) -> Result<Vec<Figure>> {
     let cpu = bench.run(tasks).await?;
     let peak = peak_megabytes(bench.serve.child.id())?;
     let data = bench.place.data();
-    let (all, traces) = (disk_bytes(&data), disk_bytes(&data.join("traces")));
-    let reserve = disk_bytes(&data.join("reserve"));
+    // Unused workspaces go with traces.
+    let traces = disk_bytes(&data.join("traces")) + disk_bytes(&data.join("workspaces"));
+    let (all, reserve) = (disk_bytes(&data), disk_bytes(&data.join("reserve")));
     bench.stop()?;
     let name = |what: &str| format!("serve: {tasks} tasks × {turns} turns: {what}");
     let each = |bytes: u64| bytes as f64 / tasks as f64;
@@ -167,8 +170,10 @@ async fn queue(effort: Effort) -> Result<Vec<Figure>> {
     let start = Figure::new(what, after * 1e3, Unit::Milliseconds)
         .at_most(4.0 + 0.8 * TURNS as f64)
         .from(detail);
-    bench.stop()?;
-    Ok(vec![queue, start])
+    let place = bench.stop()?;
+    let mut figures = vec![queue, start];
+    figures.extend(looks::after_many(&place, queued)?);
+    Ok(figures)
 }
 
 /// All tasks are at work again after the service was killed.
@@ -235,8 +240,8 @@ async fn steady(effort: Effort) -> Result<Figure> {
         due.insert(number, request.received + delay);
         Some(Answer::reply(reply_of(request.replies, turns, Calls::Glob)).delayed(delay))
     })?;
-    bench.seen += bench.submit((0..tasks).map(|number| format!("measure #{number}#"))).await?;
-    done(&bench.store, &mut bench.serve, bench.seen, Instant::now()).await?;
+    let submitted = bench.submit((0..tasks).map(|number| format!("measure #{number}#"))).await?;
+    bench.results.wait(&bench.store, &mut bench.serve, submitted).await?;
     bench.stop()?;
     let own = own.lock().unwrap_or_else(PoisonError::into_inner);
     let (half, most) = (quantile(&own, 0.5), quantile(&own, 0.99));

@@ -13,6 +13,7 @@ mod many;
 mod service;
 mod http;
 mod load;
+mod looks;
 mod helper;
 mod docker;
 mod gate;

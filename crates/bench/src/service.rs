@@ -76,7 +76,7 @@ async fn crowd(count: usize, calls: Calls) -> Result<Figure> {
     let submitted = commands.iter().map(|body| bus.submit(InStream::TaskCommand, None, body));
     futures_util::future::try_join_all(submitted).await?;
     let process = serve.child.id();
-    done(&store, &mut serve, count, begun).await?;
+    Results::default().wait(&store, &mut serve, count).await?;
     let took = begun.elapsed();
     let (megabytes, cpu) = (peak_megabytes(process)?, cpu_seconds(process));
     stop(serve)?;
@@ -145,30 +145,41 @@ pub(crate) fn reply_of(turn: usize, rounds: usize, calls: Calls) -> Scripted {
     turn_with(call, turn, turn >= rounds)
 }
 
-/// Waits until `count` results are published, each of a task that is done.
-pub(crate) async fn done(
-    store: &Store,
-    serve: &mut Started,
-    count: usize,
-    begun: Instant,
-) -> Result<()> {
-    let (mut seen, mut last) = (0, 0);
-    while seen < count {
-        for entry in store.bus().read(OutStream::TaskResult.as_str(), last, PAGE)? {
-            let result: windlass_core::command::TaskResult = serde_json::from_str(&entry.body)?;
-            ensure!(result.status == ResultStatus::Completed, "{:?}", result.error_details);
-            seen += 1;
-            last = entry.id;
+/// The results that a service publishes, read from where the last wait ended: old ones are removed by and by.
+#[derive(Default)]
+pub(crate) struct Results {
+    last: i64,
+}
+
+impl Results {
+    /// Waits until `count` more are published, each of a task that is done.
+    pub(crate) async fn wait(
+        &mut self,
+        store: &Store,
+        serve: &mut Started,
+        count: usize,
+    ) -> Result<()> {
+        let begun = Instant::now();
+        let mut seen = 0;
+        while seen < count {
+            for entry in store.bus().read(OutStream::TaskResult.as_str(), self.last, PAGE)? {
+                let result: windlass_core::command::TaskResult = serde_json::from_str(&entry.body)?;
+                ensure!(result.status == ResultStatus::Completed, "{:?}", result.error_details);
+                seen += 1;
+                self.last = entry.id;
+            }
+            if let Some(ended) = serve.child.try_wait()? {
+                bail!(
+                    "the service ended with {ended} after {seen} of {count} tasks; its log is above"
+                );
+            }
+            if begun.elapsed() > PATIENCE {
+                bail!("{seen} of {count} tasks were done in time");
+            }
+            tokio::time::sleep(LOOK).await;
         }
-        if let Some(ended) = serve.child.try_wait()? {
-            bail!("the service ended with {ended} after {seen} of {count} tasks; its log is above");
-        }
-        if begun.elapsed() > PATIENCE {
-            bail!("{seen} of {count} tasks were done in time");
-        }
-        tokio::time::sleep(LOOK).await;
+        Ok(())
     }
-    Ok(())
 }
 
 pub(crate) fn stop(mut serve: Started) -> Result<()> {
