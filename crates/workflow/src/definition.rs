@@ -6,6 +6,7 @@
 mod duration;
 mod keys;
 mod raw;
+mod unknown;
 mod check;
 
 use std::collections::BTreeMap;
@@ -79,16 +80,16 @@ pub struct WorktreeSpec {
     pub keep: bool,
 }
 
-string_enum! {
-    /// What a worktree begins with.
-    #[derive(Default)]
-    Base ("base") {
-        /// The commit that is checked out, with what was not pushed.
-        #[default]
-        Head = "head",
-        /// The target as its remote has it now.
-        Fresh = "fresh",
-    }
+/// What a worktree begins with.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Base {
+    /// The commit that is checked out, with what was not pushed.
+    #[default]
+    Head,
+    /// The target as its remote has it now.
+    Fresh,
+    /// A branch, a tag or a commit by its name.
+    Named(String),
 }
 
 /// One step.
@@ -240,8 +241,12 @@ impl Work {
 
 impl Workflow {
     /// Reads a file. `stem` is its name without the ending, for a workflow that names itself in no other way.
-    pub fn read(text: &str, stem: &str) -> Result<Self, DefinitionError> {
-        check::checked(raw::read(text)?, text, stem)
+    pub fn read(text: &str, stem: &str) -> Result<Self, DefinitionErrors> {
+        let unknown = unknown::find(text)?;
+        match raw::read(text) {
+            Ok(raw) => check::checked(raw, text, stem, unknown),
+            Err(error) => Err(DefinitionErrors::new([unknown, vec![error]].concat())),
+        }
     }
 
     /// Whether a step is in a parallel one whose branches stay apart, for a person to pick from.
@@ -327,4 +332,33 @@ impl fmt::Display for DefinitionError {
     }
 }
 
-impl std::error::Error for DefinitionError {}
+/// Everything that is wrong with a file, by line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DefinitionErrors(Vec<DefinitionError>);
+
+impl DefinitionErrors {
+    fn new(mut errors: Vec<DefinitionError>) -> Self {
+        errors.sort_by_key(|error| error.line);
+        errors.dedup();
+        Self(errors)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &DefinitionError> {
+        self.0.iter()
+    }
+}
+
+impl From<DefinitionError> for DefinitionErrors {
+    fn from(error: DefinitionError) -> Self {
+        Self(vec![error])
+    }
+}
+
+impl fmt::Display for DefinitionErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines: Vec<_> = self.0.iter().map(ToString::to_string).collect();
+        f.write_str(&lines.join("\n"))
+    }
+}
+
+impl std::error::Error for DefinitionErrors {}

@@ -1,6 +1,7 @@
 //! Where workflows and spells are: `.windlass/`, and `.coven/` as an alias (C-38).
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use windlass_core::event::WorkflowSource;
@@ -25,6 +26,31 @@ pub enum FileError {
     Wrong { path: String, line: Option<u64>, reason: String },
 }
 
+/// Everything that is wrong with a workflow and what it names, one a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileErrors(Vec<FileError>);
+
+impl FileErrors {
+    pub fn iter(&self) -> impl Iterator<Item = &FileError> {
+        self.0.iter()
+    }
+}
+
+impl From<FileError> for FileErrors {
+    fn from(error: FileError) -> Self {
+        Self(vec![error])
+    }
+}
+
+impl fmt::Display for FileErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines: Vec<_> = self.0.iter().map(ToString::to_string).collect();
+        f.write_str(&lines.join("\n"))
+    }
+}
+
+impl std::error::Error for FileErrors {}
+
 fn place(path: &str, line: Option<u64>) -> String {
     line.map_or_else(|| path.to_owned(), |line| format!("{path}:{line}"))
 }
@@ -47,7 +73,7 @@ pub struct Files {
 pub struct Found {
     pub name: String,
     pub path: PathBuf,
-    pub workflow: Result<Workflow, FileError>,
+    pub workflow: Result<Workflow, FileErrors>,
 }
 
 impl Files {
@@ -83,13 +109,24 @@ impl Files {
         &self,
         name: &str,
         inputs: BTreeMap<String, String>,
-    ) -> Result<(Workflow, WorkflowSource), FileError> {
+    ) -> Result<(Workflow, WorkflowSource), FileErrors> {
         let path = self.path_of(name)?;
         let text = text_of(&path)?;
         let workflow = parse(&path, &text)?;
-        let mut spells = BTreeMap::new();
+        let (mut spells, mut errors) = (BTreeMap::new(), Vec::new());
         for name in workflow.spells() {
-            spells.insert(name.to_owned(), self.spell(name)?);
+            match self.spell(name) {
+                Ok(text) => drop(spells.insert(name.to_owned(), text)),
+                Err(error) if errors.contains(&error) => {}
+                Err(error) => errors.push(error),
+            }
+        }
+        let system_prompt = self.system_prompt().unwrap_or_else(|error| {
+            errors.push(error);
+            None
+        });
+        if !errors.is_empty() {
+            return Err(FileErrors(errors));
         }
         let source = WorkflowSource {
             name: workflow.name.clone(),
@@ -97,7 +134,7 @@ impl Files {
             path: path.display().to_string(),
             text,
             spells,
-            system_prompt: self.system_prompt()?,
+            system_prompt,
             inputs,
             approved: false,
         };
@@ -134,7 +171,7 @@ impl Files {
         paths
     }
 
-    fn read(&self, path: &Path) -> Result<Workflow, FileError> {
+    fn read(&self, path: &Path) -> Result<Workflow, FileErrors> {
         parse(path, &text_of(path)?)
     }
 
@@ -162,8 +199,11 @@ fn wrong(path: &Path, line: Option<u64>, reason: impl Into<String>) -> FileError
     FileError::Wrong { path: shown_path(path), line, reason: reason.into() }
 }
 
-fn parse(path: &Path, text: &str) -> Result<Workflow, FileError> {
-    Workflow::read(text, &stem(path)).map_err(|error| wrong(path, error.line, error.reason))
+fn parse(path: &Path, text: &str) -> Result<Workflow, FileErrors> {
+    Workflow::read(text, &stem(path)).map_err(|errors| {
+        let errors = errors.iter().map(|error| wrong(path, error.line, error.reason.clone()));
+        FileErrors(errors.collect())
+    })
 }
 
 fn is_yaml(path: &Path) -> bool {

@@ -1,4 +1,6 @@
-//! From what a file says to a workflow that cannot be wrong.
+//! From what a file says to a workflow that cannot be wrong. Everything that is wrong is found, not only the first of it.
+
+mod step;
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -7,67 +9,184 @@ use std::str::FromStr;
 use serde_saphyr::Spanned;
 use windlass_core::axes::UnknownValue;
 
-use super::raw::{RawFile, RawPlace, RawStep, Text, nearest};
+use super::raw::{RawFile, RawInput, RawPlace, RawRunner, Text, nearest};
 use super::{
-    AgentWork, Base, DefinitionError, Input, KNOWN_RUNNERS, LoopWork, MAX_DEPTH, MAX_ROUNDS,
-    MAX_STEPS, MAX_WORKERS, MergeWork, OWN_RUNNER, ParallelWork, Place, Spell, Step, Work,
-    Workflow, WorktreeSpec, duration, keys,
+    Base, DefinitionError, DefinitionErrors, Input, KNOWN_RUNNERS, MAX_STEPS, OWN_RUNNER, Place,
+    Step, Work, Workflow, WorktreeSpec,
 };
-use crate::template::{self, RESERVED};
+use crate::template::RESERVED;
 
 type Checked<T> = Result<T, DefinitionError>;
 
-pub(super) fn checked(raw: RawFile, text: &str, stem: &str) -> Checked<Workflow> {
-    let line_of = |key: &str| line_of(text, key);
+/// Reads what the file says into a workflow. `found` is what is already known to be wrong with it.
+pub(super) fn checked(
+    raw: RawFile,
+    text: &str,
+    stem: &str,
+    found: Vec<DefinitionError>,
+) -> Result<Workflow, DefinitionErrors> {
+    let mut check = Check { errors: found, names: Vec::new() };
     let name = raw.name.as_ref().map_or(stem, |name| name.value.0.trim()).to_owned();
-    let name_line = raw.name.as_ref().map_or(1, line);
-    if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)) {
-        let reason = format!("`{name}` is not a name: letters, digits, `-`, `_` and `.` make one");
-        return Err(DefinitionError::at(name_line, reason));
-    }
-    let mut inputs = BTreeMap::new();
-    for (name, given) in raw.inputs {
-        check_name(&name, line_of(&name), "an input")?;
-        let (description, default) =
-            given.map_or((None, None), |one| (one.description, one.default));
-        let description = description.map(|text| text.0).unwrap_or_default();
-        inputs.insert(name, Input { description, default: default.map(|text| text.0) });
-    }
-    let mut runners = BTreeMap::new();
-    for (name, given) in raw.runners {
-        let command: Vec<_> = given.value.command.iter().map(|word| word.0.clone()).collect();
-        if command.first().is_none_or(|program| program.trim().is_empty()) {
-            let reason = format!("runner `{name}` has no program in `command`");
-            return Err(DefinitionError::at(line(&given), reason));
-        }
-        if name == OWN_RUNNER {
-            let reason = format!("`{name}` is our own runner and cannot be another program");
-            return Err(DefinitionError::at(line(&given), reason));
-        }
-        runners.insert(name, command);
-    }
-    let place = raw.worktree.map(place).transpose()?;
-    let place = place.unwrap_or_else(|| Place::Worktree(WorktreeSpec::default()));
-    let Some(steps) = raw.steps.filter(|steps| !steps.is_empty()) else {
-        return Err(DefinitionError::at(line_of("steps"), "there are no `steps`"));
-    };
+    check.note(check_file_name(&name, raw.name.as_ref().map_or(1, line)));
     let mut workflow = Workflow {
         name,
         description: raw.description.map(|text| text.0).unwrap_or_default(),
-        inputs,
+        inputs: check.inputs(raw.inputs, text),
         runner: OWN_RUNNER.to_owned(),
-        runners,
-        place,
+        runners: check.runners(raw.runners),
+        place: Place::Worktree(WorktreeSpec::default()),
         target: raw.target.map(|text| text.0),
         steps: Vec::new(),
     };
-    if let Some(runner) = raw.runner {
-        workflow.runner = known_runner(&workflow, &runner)?;
+    if let Some(place) = raw.worktree.and_then(|given| check.note(place(given))) {
+        workflow.place = place;
     }
-    workflow.steps = steps_of(&workflow, steps, 1)?;
-    check_names(&workflow)?;
-    check_merges(&workflow)?;
-    Ok(workflow)
+    if let Some(runner) = raw.runner.and_then(|given| check.note(known_runner(&workflow, &given))) {
+        workflow.runner = runner;
+    }
+    match raw.steps.filter(|steps| !steps.is_empty()) {
+        Some(steps) => workflow.steps = check.steps(&workflow, steps, 1),
+        None => check.add(line_of(text, "steps"), "there are no `steps`"),
+    }
+    check.names_of(&workflow);
+    check.merges_of(&workflow);
+    match check.errors.is_empty() {
+        true => Ok(workflow),
+        false => Err(DefinitionErrors::new(check.errors)),
+    }
+}
+
+/// Everything that is wrong so far.
+struct Check {
+    errors: Vec<DefinitionError>,
+    /// Every step that has a name, the outer before the inner, with its line; also those that are wrong otherwise.
+    names: Vec<(String, u64)>,
+}
+
+impl Check {
+    fn add(&mut self, line: u64, reason: impl Into<String>) {
+        self.errors.push(DefinitionError::at(line, reason));
+    }
+
+    /// Keeps what is wrong, and continues with the rest.
+    fn note<T>(&mut self, checked: Checked<T>) -> Option<T> {
+        checked.map_err(|error| self.errors.push(error)).ok()
+    }
+
+    fn inputs(
+        &mut self,
+        raw: BTreeMap<String, Option<RawInput>>,
+        text: &str,
+    ) -> BTreeMap<String, Input> {
+        let mut inputs = BTreeMap::new();
+        for (name, given) in raw {
+            self.note(check_name(&name, line_of(text, &name), "an input"));
+            let (description, default) =
+                given.map_or((None, None), |one| (one.description, one.default));
+            let description = description.map(|text| text.0).unwrap_or_default();
+            inputs.insert(name, Input { description, default: default.map(|text| text.0) });
+        }
+        inputs
+    }
+
+    fn runners(
+        &mut self,
+        raw: BTreeMap<String, Spanned<RawRunner>>,
+    ) -> BTreeMap<String, Vec<String>> {
+        let mut runners = BTreeMap::new();
+        for (name, given) in raw {
+            let command: Vec<_> = given.value.command.iter().map(|word| word.0.clone()).collect();
+            if command.first().is_none_or(|program| program.trim().is_empty()) {
+                let reason = format!("runner `{name}` has no program in `command`");
+                self.add(line(&given), reason);
+            }
+            if name == OWN_RUNNER {
+                let reason = format!("`{name}` is our own runner and cannot be another program");
+                self.add(line(&given), reason);
+            }
+            runners.insert(name, command);
+        }
+        runners
+    }
+
+    /// One name, one thing: a template could not tell two apart.
+    fn names_of(&mut self, workflow: &Workflow) {
+        let names = std::mem::take(&mut self.names);
+        if let Some((_, line)) = names.get(MAX_STEPS) {
+            self.add(*line, format!("there are {} steps; {MAX_STEPS} is the limit", names.len()));
+        }
+        let mut seen: BTreeMap<&str, &str> =
+            workflow.inputs.keys().map(|name| (name.as_str(), "an input")).collect();
+        for (name, line) in &names {
+            if let Some(other) = seen.insert(name, "a step") {
+                self.add(*line, format!("`{name}` is already the name of {other}"));
+            }
+        }
+        let steps = workflow.all_steps();
+        for step in &steps {
+            // A step may name its output as it is named itself, and two steps may have one name for theirs.
+            let output = step.output.as_ref().filter(|output| **output != step.name);
+            if let Some(output) = output
+                && let Some(other) =
+                    seen.insert(output, "an output").filter(|other| *other != "an output")
+            {
+                self.add(step.line, format!("`{output}` is already the name of {other}"));
+            }
+        }
+        let known: Vec<&str> = names.iter().map(|(name, _)| name.as_str()).collect();
+        for step in &steps {
+            self.needs_of(step, &known);
+        }
+    }
+
+    fn needs_of(&mut self, step: &Step, known: &[&str]) {
+        let place = |name: &str| known.iter().position(|one| *one == name);
+        for need in &step.needs {
+            match place(need) {
+                None => {
+                    let hint = nearest(need, known)
+                        .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+                    let reason =
+                        format!("step `{}` needs `{need}`, which is not a step{hint}", step.name);
+                    self.add(step.line, reason);
+                }
+                needed if needed >= place(&step.name) => {
+                    let reason =
+                        format!("step `{}` needs `{need}`, which comes after it", step.name);
+                    self.add(step.line, reason);
+                }
+                Some(_) => {}
+            }
+        }
+    }
+
+    /// Without a worktree there is nothing to merge.
+    fn merges_of(&mut self, workflow: &Workflow) {
+        if workflow.place != Place::Here {
+            return;
+        }
+        for step in workflow.all_steps() {
+            if matches!(step.work, Work::Merge(_) | Work::Parallel(_)) {
+                let (name, kind) = (&step.name, step.work.kind());
+                let reason = format!(
+                    "step `{name}` of type `{kind}` needs a worktree, and `worktree` is `false`"
+                );
+                self.add(step.line, reason);
+            }
+        }
+    }
+}
+
+fn check_file_name(name: &str, line: u64) -> Checked<()> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    match !name.is_empty() && name.chars().all(is_plain) {
+        true => Ok(()),
+        false => {
+            let reason =
+                format!("`{name}` is not a name: letters, digits, `-`, `_` and `.` make one");
+            Err(DefinitionError::at(line, reason))
+        }
+    }
 }
 
 fn line<T>(value: &Spanned<T>) -> u64 {
@@ -88,9 +207,19 @@ fn place(given: Spanned<RawPlace>) -> Checked<Place> {
         RawPlace::Switch(false) => Ok(Place::Here),
         RawPlace::Switch(true) => Ok(Place::Worktree(WorktreeSpec::default())),
         RawPlace::Spec(raw) => {
-            let base = raw.base.map(|text| word::<Base>("base", &text, at)).transpose()?;
+            let base = raw.base.as_deref().map_or("head", str::trim);
+            if base.is_empty() || base.starts_with('-') || base.contains(char::is_whitespace) {
+                let reason = format!(
+                    "`base` may not be `{base}`; allowed: head, fresh, or a branch, tag or commit"
+                );
+                return Err(DefinitionError::at(at, reason));
+            }
             Ok(Place::Worktree(WorktreeSpec {
-                base: base.unwrap_or_default(),
+                base: match base {
+                    "head" => Base::Head,
+                    "fresh" => Base::Fresh,
+                    name => Base::Named(name.to_owned()),
+                },
                 setup: raw.setup,
                 cleanup: raw.cleanup,
                 keep: raw.keep.unwrap_or_default(),
@@ -107,245 +236,6 @@ where
         let reason = format!("`{key}` may not be `{}`; allowed: {}", error.given, error.allowed);
         DefinitionError::at(line, reason)
     })
-}
-
-fn steps_of(file: &Workflow, raw: Vec<Spanned<RawStep>>, depth: usize) -> Checked<Vec<Step>> {
-    raw.into_iter().map(|step| step_of(file, step, depth)).collect()
-}
-
-fn step_of(file: &Workflow, raw: Spanned<RawStep>, depth: usize) -> Checked<Step> {
-    let at = line(&raw);
-    let mut raw = raw.value;
-    let Some(name) = raw.name.take() else {
-        return Err(DefinitionError::at(at, "a step has no `name`"));
-    };
-    let (at, name) = (line(&name), name.value.0);
-    check_name(&name, at, "a step")?;
-    let Some(kind) = raw.kind.take() else {
-        let reason = format!("step `{name}` has no `type`; allowed: {}", keys::TYPES.join(", "));
-        return Err(DefinitionError::at(at, reason));
-    };
-    check_type(&kind)?;
-    if depth > MAX_DEPTH {
-        let reason = format!("step `{name}` is nested deeper than {MAX_DEPTH}");
-        return Err(DefinitionError::at(at, reason));
-    }
-    check_keys(&name, at, &kind.value.0, &raw)?;
-    let condition = |key: &str, given: Option<Spanned<Text>>| match given {
-        Some(text) => {
-            let condition = template::condition(&text.value.0);
-            template::check(&condition).map_err(|error| {
-                DefinitionError::at(line(&text), format!("`{key}` of step `{name}`: {error}"))
-            })?;
-            Ok(Some(condition))
-        }
-        None => Ok(None),
-    };
-    let when = condition("when", raw.when.take())?;
-    let until = condition("until", raw.until.take())?;
-    let timeout = raw.timeout.take().map(|text| {
-        duration::read(&text.value.0).ok_or_else(|| {
-            let given = &text.value.0;
-            let reason = format!(
-                "`timeout` of step `{name}` may not be `{given}`; write `90s`, `10m` or `2h`"
-            );
-            DefinitionError::at(line(&text), reason)
-        })
-    });
-    let timeout = timeout.transpose()?;
-    let on_fail = raw.on_fail.take().map(|text| word("on_fail", &text.value.0, line(&text)));
-    let on_fail = on_fail.transpose()?.unwrap_or_default();
-    let output = raw.output.take();
-    if let Some(output) = &output {
-        check_name(&output.value.0, line(output), "an output")?;
-    }
-    let needs = raw.needs.take().unwrap_or_default();
-    Ok(Step {
-        work: work(file, &name, &kind.value.0, raw, until, depth)?,
-        line: at,
-        when,
-        timeout,
-        on_fail,
-        output: output.map(|output| output.value.0),
-        needs: needs.into_iter().map(|need| need.value.0).collect(),
-        name,
-    })
-}
-
-fn check_type(kind: &Spanned<Text>) -> Checked<()> {
-    let given = kind.value.0.as_str();
-    if keys::TYPES.contains(&given) {
-        return Ok(());
-    }
-    let reason = match nearest(given, keys::TYPES) {
-        Some(near) => format!("there is no step type `{given}`; did you mean `{near}`?"),
-        None => format!("there is no step type `{given}`; allowed: {}", keys::TYPES.join(", ")),
-    };
-    Err(DefinitionError::at(line(kind), reason))
-}
-
-/// A key of another type of step would be ignored without a word.
-fn check_keys(name: &str, at: u64, kind: &str, raw: &RawStep) -> Checked<()> {
-    fn given<T>(
-        found: &mut Vec<(&'static str, u64)>,
-        key: &'static str,
-        value: &Option<Spanned<T>>,
-    ) {
-        found.extend(value.as_ref().map(|value| (key, line(value))));
-    }
-    let mut found = Vec::new();
-    given(&mut found, "spell", &raw.spell);
-    given(&mut found, "runner", &raw.runner);
-    given(&mut found, "model", &raw.model);
-    given(&mut found, "profile", &raw.profile);
-    given(&mut found, "command", &raw.command);
-    given(&mut found, "rerun", &raw.rerun);
-    given(&mut found, "max", &raw.max);
-    given(&mut found, "until", &raw.until);
-    given(&mut found, "steps", &raw.steps);
-    given(&mut found, "target", &raw.target);
-    given(&mut found, "strategy", &raw.strategy);
-    given(&mut found, "gates", &raw.gates);
-    given(&mut found, "message", &raw.message);
-    given(&mut found, "conflicts", &raw.conflicts);
-    given(&mut found, "question", &raw.question);
-    given(&mut found, "options", &raw.options);
-    let allowed: Vec<_> = keys::of_type(kind).iter().map(|key| key.name).collect();
-    if let Some((key, at)) = found.iter().find(|(key, _)| !allowed.contains(key)) {
-        let reason = format!("`{key}` of step `{name}` does not belong to type `{kind}`");
-        return Err(DefinitionError::at(*at, reason));
-    }
-    let missing = keys::required(kind).iter().find(|key| !found.iter().any(|one| one.0 == **key));
-    match missing {
-        None => Ok(()),
-        Some(&"max") => {
-            let reason =
-                format!("loop `{name}` has no bound: say with `max` how many rounds it may have");
-            Err(DefinitionError::at(at, reason))
-        }
-        Some(key) => Err(DefinitionError::at(at, format!("step `{name}` has no `{key}`"))),
-    }
-}
-
-fn work(
-    file: &Workflow,
-    name: &str,
-    kind: &str,
-    raw: RawStep,
-    until: Option<String>,
-    depth: usize,
-) -> Checked<Work> {
-    let text = |key: &str, given: Option<Spanned<Text>>| {
-        let Some(given) = given else { return Ok(None) };
-        template::check(&given.value.0).map_err(|error| {
-            DefinitionError::at(line(&given), format!("`{key}` of step `{name}`: {error}"))
-        })?;
-        Ok(Some(given.value.0))
-    };
-    let texts = |given: Option<Spanned<Vec<Text>>>| -> Vec<String> {
-        given.map(|given| given.value.into_iter().map(|text| text.0).collect()).unwrap_or_default()
-    };
-    Ok(match kind {
-        "agent" => Work::Agent(AgentWork {
-            spell: spell(name, raw.spell)?,
-            runner: raw.runner.map(|runner| known_runner(file, &runner)).transpose()?,
-            model: raw.model.map(|model| model.value.0),
-            profile: raw
-                .profile
-                .map(|text| word("profile", &text.value.0, line(&text)))
-                .transpose()?,
-        }),
-        "script" => Work::Script {
-            command: text("command", raw.command)?.unwrap_or_default(),
-            rerun: raw.rerun.is_some_and(|rerun| rerun.value),
-        },
-        "loop" => {
-            let (max, at) = raw.max.map_or((0, 0), |max| (max.value, line(&max)));
-            if !(1..=MAX_ROUNDS).contains(&max) {
-                let reason =
-                    format!("`max` of loop `{name}` may not be {max}; allowed: 1 to {MAX_ROUNDS}");
-                return Err(DefinitionError::at(at, reason));
-            }
-            Work::Loop(LoopWork { max, until, steps: inner(file, name, raw.steps, depth)? })
-        }
-        "parallel" => {
-            let workers = raw.workers.map(|workers| (workers.value, line(&workers)));
-            if let Some((workers, at)) =
-                workers.filter(|(count, _)| !(1..=MAX_WORKERS).contains(count))
-            {
-                let reason = format!(
-                    "`workers` of step `{name}` may not be {workers}; allowed: 1 to {MAX_WORKERS}"
-                );
-                return Err(DefinitionError::at(at, reason));
-            }
-            Work::Parallel(ParallelWork {
-                workers: workers.map(|(count, _)| count),
-                join: raw.join.is_none_or(|join| join.value),
-                steps: inner(file, name, raw.steps, depth)?,
-            })
-        }
-        "merge" => Work::Merge(MergeWork {
-            from: text("from", raw.from)?,
-            target: raw.target.map(|target| target.value.0),
-            strategy: raw
-                .strategy
-                .map(|text| word("strategy", &text.value.0, line(&text)))
-                .transpose()?
-                .unwrap_or_default(),
-            gates: texts(raw.gates),
-            message: text("message", raw.message)?,
-            conflicts: raw
-                .conflicts
-                .map(|text| word("conflicts", &text.value.0, line(&text)))
-                .transpose()?
-                .unwrap_or_default(),
-        }),
-        _ => Work::Ask {
-            question: text("question", raw.question)?.unwrap_or_default(),
-            options: texts(raw.options),
-        },
-    })
-}
-
-fn inner(
-    file: &Workflow,
-    name: &str,
-    raw: Option<Spanned<Vec<Spanned<RawStep>>>>,
-    depth: usize,
-) -> Checked<Vec<Step>> {
-    let at = raw.as_ref().map_or(0, line);
-    let steps = raw.map(|raw| raw.value).unwrap_or_default();
-    if steps.is_empty() {
-        return Err(DefinitionError::at(at, format!("`steps` of `{name}` is empty")));
-    }
-    steps_of(file, steps, depth + 1)
-}
-
-fn spell(name: &str, given: Option<Spanned<Text>>) -> Checked<Spell> {
-    let Some(given) = given else {
-        return Err(DefinitionError::at(0, format!("step `{name}` has no `spell`")));
-    };
-    let (at, text) = (line(&given), given.value.0);
-    if text.contains('\n') {
-        template::check(&text).map_err(|error| {
-            DefinitionError::at(at, format!("`spell` of step `{name}`: {error}"))
-        })?;
-        return Ok(Spell::Inline(text));
-    }
-    let text = text.trim().to_owned();
-    let is_part = |part: &str| {
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-        !part.is_empty() && !part.starts_with('.') && part.chars().all(is_plain)
-    };
-    match text.split('/').all(is_part) {
-        true => Ok(Spell::Named(text)),
-        false => {
-            let reason = format!(
-                "`{text}` is not the name of a spell; a text of several lines is one itself"
-            );
-            Err(DefinitionError::at(at, reason))
-        }
-    }
 }
 
 fn known_runner(file: &Workflow, given: &Spanned<Text>) -> Checked<String> {
@@ -380,67 +270,5 @@ fn check_name(name: &str, at: u64, what: &str) -> Checked<()> {
             Err(DefinitionError::at(at, reason))
         }
         false => Ok(()),
-    }
-}
-
-/// One name, one thing: a template could not tell two apart.
-fn check_names(workflow: &Workflow) -> Checked<()> {
-    let steps = workflow.all_steps();
-    if steps.len() > MAX_STEPS {
-        let reason = format!("there are {} steps; {MAX_STEPS} is the limit", steps.len());
-        return Err(DefinitionError::at(steps[MAX_STEPS].line, reason));
-    }
-    let mut seen: BTreeMap<&str, &str> =
-        workflow.inputs.keys().map(|name| (name.as_str(), "an input")).collect();
-    let mut earlier: Vec<&str> = Vec::new();
-    for step in &steps {
-        let given = [(Some(&step.name), "a step"), (step.output.as_ref(), "an output")];
-        for (name, what) in given.into_iter().filter_map(|(name, what)| Some((name?, what))) {
-            // A step may name its output as it is named itself.
-            if what == "an output" && *name == step.name {
-                continue;
-            }
-            if let Some(other) =
-                seen.insert(name, what).filter(|other| (*other, what) != ("an output", "an output"))
-            {
-                let reason = format!("`{name}` is already the name of {other}");
-                return Err(DefinitionError::at(step.line, reason));
-            }
-        }
-    }
-    let known: Vec<_> = steps.iter().map(|step| step.name.as_str()).collect();
-    for step in &steps {
-        for need in &step.needs {
-            if !known.contains(&need.as_str()) {
-                let hint = nearest(need, &known)
-                    .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-                let reason =
-                    format!("step `{}` needs `{need}`, which is not a step{hint}", step.name);
-                return Err(DefinitionError::at(step.line, reason));
-            }
-            if !earlier.contains(&need.as_str()) {
-                let reason = format!("step `{}` needs `{need}`, which comes after it", step.name);
-                return Err(DefinitionError::at(step.line, reason));
-            }
-        }
-        earlier.push(&step.name);
-    }
-    Ok(())
-}
-
-/// Without a worktree there is nothing to merge.
-fn check_merges(workflow: &Workflow) -> Checked<()> {
-    let needs_worktree = |step: &&&Step| matches!(step.work, Work::Merge(_) | Work::Parallel(_));
-    let steps = workflow.all_steps();
-    match steps.iter().find(needs_worktree) {
-        Some(step) if workflow.place == Place::Here => {
-            let kind = step.work.kind();
-            let reason = format!(
-                "step `{}` of type `{kind}` needs a worktree, and `worktree` is `false`",
-                step.name
-            );
-            Err(DefinitionError::at(step.line, reason))
-        }
-        _ => Ok(()),
     }
 }

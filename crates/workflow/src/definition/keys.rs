@@ -46,8 +46,8 @@ pub(super) const FILE: &[Key] = &[
 pub(super) const WORKTREE: &[Key] = &[
     key(
         "base",
-        Kind::Word(&["head", "fresh"]),
-        "The commit that is checked out, or the target as its remote has it",
+        Kind::Text,
+        "`head`, the commit that is checked out; `fresh`, the target as its remote has it; or a branch, tag or commit",
     ),
     key("setup", Kind::Text, "A command, run once in the new worktree"),
     key("cleanup", Kind::Text, "A command, run before the worktree is removed"),

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_saphyr::Spanned;
 use windlass_core::text::one_line;
 
-use super::{DefinitionError, keys};
+use super::DefinitionError;
 
 /// A text, also where YAML reads a number or a word such as `yes`.
 #[derive(Clone, Debug)]
@@ -33,7 +33,6 @@ impl serde::de::Visitor<'_> for TextVisitor {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct RawFile {
     pub name: Option<Spanned<Text>>,
     pub description: Option<Text>,
@@ -48,14 +47,12 @@ pub(super) struct RawFile {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct RawInput {
     pub description: Option<Text>,
     pub default: Option<Text>,
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct RawRunner {
     pub command: Vec<Text>,
 }
@@ -93,7 +90,6 @@ impl<'de> serde::de::Visitor<'de> for PlaceVisitor {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct RawWorktree {
     pub base: Option<String>,
     pub setup: Option<String>,
@@ -102,7 +98,6 @@ pub(super) struct RawWorktree {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct RawStep {
     pub name: Option<Spanned<Text>>,
     #[serde(rename = "type")]
@@ -117,10 +112,10 @@ pub(super) struct RawStep {
     pub model: Option<Spanned<Text>>,
     pub profile: Option<Spanned<Text>>,
     pub command: Option<Spanned<Text>>,
-    pub rerun: Option<Spanned<bool>>,
-    pub max: Option<Spanned<u32>>,
-    pub workers: Option<Spanned<u32>>,
-    pub join: Option<Spanned<bool>>,
+    pub rerun: Option<Spanned<Text>>,
+    pub max: Option<Spanned<Text>>,
+    pub workers: Option<Spanned<Text>>,
+    pub join: Option<Spanned<Text>>,
     pub from: Option<Spanned<Text>>,
     pub until: Option<Spanned<Text>>,
     pub steps: Option<Spanned<Vec<Spanned<RawStep>>>>,
@@ -133,35 +128,52 @@ pub(super) struct RawStep {
     pub options: Option<Spanned<Vec<Text>>>,
 }
 
-pub(super) fn read(text: &str) -> Result<RawFile, DefinitionError> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    serde_saphyr::from_str(text).map_err(|error| {
-        let line = error.location().map_or(0, |at| at.line());
-        let words = error.without_snippet().to_string();
-        let words = words.split(" at line ").next().unwrap_or(&words);
-        DefinitionError::at(line, in_our_words(words))
-    })
+impl RawStep {
+    /// The keys that belong to some types of steps and that this one has, each with its line.
+    pub fn own_keys(&self) -> Vec<(&'static str, u64)> {
+        fn line<T>(value: &Option<Spanned<T>>) -> Option<u64> {
+            value.as_ref().map(|value| value.referenced.line())
+        }
+        let found = [
+            ("spell", line(&self.spell)),
+            ("runner", line(&self.runner)),
+            ("model", line(&self.model)),
+            ("profile", line(&self.profile)),
+            ("command", line(&self.command)),
+            ("rerun", line(&self.rerun)),
+            ("max", line(&self.max)),
+            ("until", line(&self.until)),
+            ("workers", line(&self.workers)),
+            ("join", line(&self.join)),
+            ("from", line(&self.from)),
+            ("steps", line(&self.steps)),
+            ("target", line(&self.target)),
+            ("strategy", line(&self.strategy)),
+            ("gates", line(&self.gates)),
+            ("message", line(&self.message)),
+            ("conflicts", line(&self.conflicts)),
+            ("question", line(&self.question)),
+            ("options", line(&self.options)),
+        ];
+        found.into_iter().filter_map(|(key, line)| Some((key, line?))).collect()
+    }
 }
 
-/// Serde names every key that would be allowed. A person wants the nearest.
-fn in_our_words(words: &str) -> String {
-    let quoted = |text: &str| text.split('`').nth(1).map(str::to_owned);
-    let Some(given) = words.split("unknown field").nth(1).and_then(quoted) else {
-        return one_line(words, 200);
-    };
-    let file = keys::FILE.iter().chain(keys::WORKTREE).chain(keys::INPUT).chain(keys::RUNNER);
-    let known = file.map(|key| key.name).chain(keys::of_steps());
-    let all: Vec<&str> = known.collect();
-    let named = |name: &&str| words.contains(&format!("`{name}`"));
-    // Where the reader does not say what is allowed there, any key may have been meant.
-    let known: Vec<&str> = match all.iter().copied().filter(|name| named(name)).collect() {
-        named if !Vec::<&str>::is_empty(&named) => named,
-        _ => all,
-    };
-    match nearest(&given, &known) {
-        Some(near) => format!("there is no key `{given}`; did you mean `{near}`?"),
-        None => format!("there is no key `{given}`; allowed are {}", known.join(", ")),
-    }
+/// Reads a file of keys that are known.
+pub(super) fn read(text: &str) -> Result<RawFile, DefinitionError> {
+    serde_saphyr::from_str(without_mark(text)).map_err(|error| in_our_words(&error))
+}
+
+/// Some editors put a mark before the first character.
+pub(super) fn without_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
+}
+
+pub(super) fn in_our_words(error: &serde_saphyr::Error) -> DefinitionError {
+    let line = error.location().map_or(0, |at| at.line());
+    let words = error.without_snippet().to_string();
+    let words = words.split(" at line ").next().unwrap_or(&words);
+    DefinitionError::at(line, one_line(words, 200))
 }
 
 /// The word that was probably meant.
