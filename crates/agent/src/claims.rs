@@ -5,6 +5,7 @@ use std::path::Path;
 
 use windlass_core::claim::{Claim, LineRange};
 use windlass_core::event::{Event, IntentClaimed, RiskCheck, WorkflowPart};
+use windlass_core::id::TaskId;
 use windlass_core::outcome::{Outcome, Recovery};
 use windlass_core::state::OpenCall;
 use windlass_core::text::one_line;
@@ -16,7 +17,7 @@ use windlass_tools::workspace::repository::repository_of_worktree;
 
 use crate::calls::{Batch, Group, Settled};
 use crate::journal::Journal;
-use crate::{Agent, Error};
+use crate::{Agent, Error, Tree};
 
 /// The most of a file that is read to find what its lines belong to.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
@@ -40,16 +41,10 @@ impl Agent {
         let Some(wanted) = wanted(&batch, &self.parts.world.workspace, &top) else {
             return Ok(batch);
         };
-        // Only workers in linked worktrees of one repository can be in each other's way.
-        let Some(repository) = repository_of_worktree(Path::new(&top)) else { return Ok(batch) };
-        let repository = repository.display().to_string();
         let tree = self.delegation.tree().clone();
         for claim in wanted.claims {
-            let claims = tree.store().tasks().claims();
-            let holder = claims.claim(&repository, task.task(), claim.clone(), tree.now()).await?;
-            if let Some(holder) = holder {
-                let goal = tree.store().tasks().get(holder.task)?.map(|row| row.goal);
-                let text = refusal(&claim, &holder, &goal.unwrap_or_default());
+            let refused = claim_place(&tree, Path::new(&top), task.task(), &claim).await?;
+            if let Some(text) = refused {
                 let outcome = Outcome::failure(text);
                 let settled = Settled::result(wanted.open, Some(wanted.check), outcome);
                 return Ok(Batch::settled(settled));
@@ -57,6 +52,34 @@ impl Agent {
             task.buffer(vec![Event::IntentClaimed(IntentClaimed { claim })])?;
         }
         Ok(batch)
+    }
+}
+
+/// Claims a place in the worktree `top` for a task; why not, where somebody else has it. Only workers in linked worktrees
+/// of one repository can be in each other's way.
+pub async fn claim_place(
+    tree: &Tree,
+    top: &Path,
+    task: TaskId,
+    claim: &Claim,
+) -> Result<Option<String>, Error> {
+    let Some(repository) = repository_of_worktree(top) else { return Ok(None) };
+    let repository = repository.display().to_string();
+    let claims = tree.store().tasks().claims();
+    let Some(holder) = claims.claim(&repository, task, claim.clone(), tree.now()).await? else {
+        return Ok(None);
+    };
+    let goal = tree.store().tasks().get(holder.task)?.map(|row| row.goal);
+    Ok(Some(refusal(claim, &holder, &goal.unwrap_or_default())))
+}
+
+/// The function or type around some lines of a file, else the lines themselves.
+pub fn claim_of(path: &str, text: &str, lines: LineRange) -> Claim {
+    match symbol_at(path, text, lines) {
+        Some(symbol) => {
+            Claim { path: path.to_owned(), lines: Some(symbol.lines), symbol: Some(symbol.name) }
+        }
+        None => Claim { path: path.to_owned(), lines: Some(lines), symbol: None },
     }
 }
 
@@ -86,18 +109,14 @@ fn claims(prepared: &Prepared, workspace: &Workspace, top: &str) -> Vec<Claim> {
     let Some(path) = path.strip_prefix(top).unwrap_or(path).to_str().map(str::to_owned) else {
         return Vec::new();
     };
-    let whole = |lines| Claim { path: path.clone(), lines, symbol: None };
     if change.before.is_none() {
-        return vec![whole(None)];
+        return vec![Claim { path, lines: None, symbol: None }];
     }
     let text = workspace.read_all(&change.path, MAX_FILE_BYTES).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     let mut claims: Vec<Claim> = Vec::new();
     for lines in changed_lines(diff) {
-        let claim = match symbol_at(&path, &text, lines) {
-            Some(symbol) => Claim { symbol: Some(symbol.name), ..whole(Some(symbol.lines)) },
-            None => whole(Some(lines)),
-        };
+        let claim = claim_of(&path, &text, lines);
         if !claims.contains(&claim) {
             claims.push(claim);
         }

@@ -7,7 +7,7 @@ mod epoch;
 mod ask;
 mod model_wait;
 mod calls;
-mod claims;
+pub mod claims;
 mod gate;
 mod billing;
 mod compaction;

@@ -5,11 +5,12 @@
 //! - Everything it starts has ended when [`Engine::run`] returns.
 
 mod journal;
+mod repository;
 mod children;
 mod places;
 mod steps;
-mod merging;
 mod program;
+mod merging;
 mod approval;
 mod preview;
 
@@ -29,15 +30,19 @@ use windlass_core::event::{Event, StepEnded, StepResult, WorkflowSource};
 use windlass_core::id::{QuestionId, TaskId};
 use windlass_core::question::{Question, QuestionKind};
 use windlass_core::state::TaskState;
-use windlass_core::status::{StatusReason, TaskStatus};
+use windlass_core::status::StatusReason;
 use windlass_store::Stream;
 
 use crate::Host;
 use crate::definition::{Work, Workflow};
-use crate::git::{Git, GitError};
-use crate::next::{FAILURE_OPTIONS, Leaf, Next, Run, failure_question};
-use crate::state::Asked;
+use crate::git::GitError;
+use crate::next::{FAILURE_OPTIONS, Leaf, Next, Run, failure_question, more_rounds};
+use crate::state::{Asked, name_of};
+use children::Children;
 use journal::RunJournal;
+use places::Worktrees;
+use repository::Repository;
+use steps::Attempt;
 
 pub use approval::TRUST_OPTIONS;
 pub use preview::{Rendered, render};
@@ -73,8 +78,7 @@ pub struct Engine<'a> {
     source: WorkflowSource,
     /// The project's directory.
     directory: PathBuf,
-    /// The repository, where steps work in worktrees.
-    git: Option<Git>,
+    repository: Repository,
     /// One worktree is made at a time: the second may want what the first made.
     making: tokio::sync::Mutex<()>,
 }
@@ -144,8 +148,8 @@ impl<'a> Engine<'a> {
             .map_err(|error| Error::Source { task, reason: error.to_string() })?;
         let directory = PathBuf::from(&state.created.workspace);
         let journal = RunJournal::open(stream, state)?;
-        let making = tokio::sync::Mutex::default();
-        Ok(Self { host, tree, journal, workflow, source, directory, git: None, making })
+        let (repository, making) = (Repository::NONE, tokio::sync::Mutex::default());
+        Ok(Self { host, tree, journal, workflow, source, directory, repository, making })
     }
 
     /// Ends the segment. Refused while an answer waits that nobody has read.
@@ -161,38 +165,67 @@ impl<'a> Engine<'a> {
         self.tree.now()
     }
 
+    /// Journals what happened in the run.
+    async fn commit(&self, events: Vec<Event>) -> Result<(), Error> {
+        self.journal.commit(self.now(), events).await
+    }
+
+    /// Asks a person, once.
+    async fn ask(&self, question: Question) -> Result<(), Error> {
+        self.journal.ask(self.now(), question).await
+    }
+
+    /// The tasks below the run.
+    fn children(&self) -> Children<'_> {
+        Children { engine: self }
+    }
+
+    fn worktrees<'e>(&'e self, halt: &'e CancellationToken, attempt: u32) -> Worktrees<'e> {
+        Worktrees { engine: self, halt, attempt }
+    }
+
     /// Works until the run ends or waits.
     pub async fn run(&mut self, stop: &CancellationToken) -> Result<Concluded, Error> {
         self.journal.drain(self.now()).await?;
         if let Some(ending) = self.journal.read(|task, _| Ending::from_signal(task)).await {
             return Ok(plain(ending));
         }
-        let was_stuck = self.journal.read(|task, _| is_stuck(task)).await;
         self.journal.begin(self.now(), &self.workflow.name).await?;
         if let Some(concluded) = self.check_approval().await? {
             return Ok(concluded);
         }
-        if let Err(reason) = self.open_repository().await {
+        self.repository = match Repository::open(&self.directory, &self.workflow.place).await {
+            Ok(repository) => repository,
+            Err(reason) => return Ok(stuck(StatusReason::Error, reason)),
+        };
+        if let Some(reason) = self.missing_target().await {
             return Ok(stuck(StatusReason::Error, reason));
         }
-        let retry = match (was_stuck, self.next(None).await) {
-            (true, Next::Stop(ended)) => Some(ended.step),
-            _ => None,
-        };
         let halt = stop.child_token();
-        self.work(stop, &halt, retry).await
+        self.work(stop, &halt).await
     }
 
-    async fn next(&self, retry: Option<&str>) -> Next {
+    /// Why a merge would find no branch to merge into: said before anything has worked, not after.
+    async fn missing_target(&self) -> Option<String> {
+        let has_begun = self.journal.read(|_, run| run.steps().next().is_some()).await;
+        let needs_one = |step: &&crate::definition::Step| matches!(&step.work, Work::Merge(work) if work.target.is_none());
+        let steps = self.workflow.all_steps();
+        if has_begun || self.workflow.target.is_some() || !steps.iter().any(needs_one) {
+            return None;
+        }
+        let branch = self.repository.with(|git| git.branch_in(git.top())).await;
+        matches!(branch, Ok(None)).then(|| merging::DETACHED.to_owned())
+    }
+
+    async fn next(&self) -> Next {
         let (id, workflow, source) = (self.id(), &self.workflow, &self.source);
-        self.journal.read(|_, state| Run { id, workflow, source, state, retry }.next()).await
+        self.journal.read(|_, state| Run { id, workflow, source, state }.next()).await
     }
 
     async fn work(
         &self,
         stop: &CancellationToken,
         halt: &CancellationToken,
-        mut retry: Option<String>,
     ) -> Result<Concluded, Error> {
         let mut mail = self.tree.store().mailbox().changes();
         let mut running = FuturesUnordered::new();
@@ -208,11 +241,9 @@ impl<'a> Engine<'a> {
                 return Ok(plain(signal.unwrap_or(Ending::paused(StatusReason::Shutdown))));
             }
             self.forget_answered(&mut waiting).await?;
-            let idle = match self.next(retry.as_deref()).await {
+            let idle = match self.next().await {
                 Next::End(ended) => {
-                    self.journal
-                        .commit(self.now(), vec![Event::WorkflowStepEnded(Box::new(ended))])
-                        .await?;
+                    self.commit(vec![Event::WorkflowStepEnded(Box::new(ended))]).await?;
                     continue;
                 }
                 Next::Work(leaves) => {
@@ -229,10 +260,11 @@ impl<'a> Engine<'a> {
                     plain(Ending::Blocked)
                 }
                 Next::Stop(ended) => {
+                    self.offer_rounds(&ended).await?;
                     let reason = ended.reason.unwrap_or(StatusReason::Error);
                     stuck(reason, failure_words(&ended))
                 }
-                Next::Finished => return self.finish(halt).await,
+                Next::Finished => return self.worktrees(halt, 1).finish().await,
             };
             if running.is_empty() {
                 return Ok(idle);
@@ -242,8 +274,6 @@ impl<'a> Engine<'a> {
                     waiting.remove(&path);
                     if let Some(wait) = self.note(end).await? {
                         waiting.insert(path, Some(wait));
-                    } else if retry.as_deref() == Some(path.as_str()) {
-                        retry = None;
                     }
                 }
                 changed = mail.changed() => changed?,
@@ -257,8 +287,7 @@ impl<'a> Engine<'a> {
         match end? {
             StepEnd::Waiting(wait) => Ok(Some(wait)),
             StepEnd::Ended(ended) => {
-                let event = Event::WorkflowStepEnded(Box::new(ended));
-                self.journal.commit(self.now(), vec![event]).await?;
+                self.commit(vec![Event::WorkflowStepEnded(Box::new(ended))]).await?;
                 Ok(None)
             }
         }
@@ -278,7 +307,7 @@ impl<'a> Engine<'a> {
                         .read(|_, run| matches!(run.asked(question), Asked::Answered(_)))
                         .await
                 }
-                Some(Wait::Child(task)) => self.has_mail_below(*task)?,
+                Some(Wait::Child(task)) => self.children().has_mail_below(*task)?,
                 Some(Wait::Until(..) | Wait::Parked) | None => false,
             };
             if is_over {
@@ -291,15 +320,7 @@ impl<'a> Engine<'a> {
 
     async fn step(&self, leaf: Leaf, halt: &CancellationToken) -> (String, Result<StepEnd, Error>) {
         let path = leaf.path.clone();
-        let done = match &leaf.step.work {
-            Work::Agent(work) => self.agent(&leaf, work, halt).await,
-            Work::Script { command, rerun } => self.script(&leaf, command, *rerun, halt).await,
-            Work::Ask { question, options } => self.ask(&leaf, question, options).await,
-            Work::Merge(work) => self.merge(&leaf, work, halt).await,
-            Work::Parallel(work) => self.join(&leaf, work).await,
-            // A loop is what its rounds are; it never works itself.
-            Work::Loop(_) => Ok(StepEnd::Ended(leaf.ended(StepResult::Succeeded))),
-        };
+        let done = Attempt { engine: self, leaf: &leaf, halt }.work().await;
         let failed = |error: String, reason| {
             let ended = StepEnded {
                 error: Some(error),
@@ -328,7 +349,23 @@ impl<'a> Engine<'a> {
                 format!("Step `{}` failed. What now?", ended.step),
             )
         };
-        self.journal.ask(self.now(), question).await
+        self.ask(question).await
+    }
+
+    /// A loop that has used up its rounds may get more.
+    async fn offer_rounds(&self, ended: &StepEnded) -> Result<(), Error> {
+        let steps = self.workflow.all_steps();
+        let step = steps.into_iter().find(|step| step.name == name_of(&ended.step));
+        let Some(Work::Loop(work)) = step.map(|step| &step.work) else { return Ok(()) };
+        let question = Question {
+            context: ended.error.clone(),
+            options: vec![more_rounds(work.max), FAILURE_OPTIONS[2].to_owned()],
+            ..question(
+                failure_question(self.id(), ended),
+                format!("Loop `{}` has used up its rounds. How many more may it have?", ended.step),
+            )
+        };
+        self.ask(question).await
     }
 }
 
@@ -374,11 +411,6 @@ fn stuck(reason: StatusReason, message: String) -> Concluded {
     let hint = "`windlass workflow status` shows the steps; `windlass workflow resume` tries the step again";
     let error = ErrorDetails::new(kind, message).with_hint(hint);
     Concluded { ending: Ending::Stuck { reason, error }, message: None }
-}
-
-fn is_stuck(task: &TaskState) -> bool {
-    let reasons = [StatusReason::Error, StatusReason::Timeout, StatusReason::MergeConflict];
-    task.status == TaskStatus::Blocked && reasons.contains(&task.reason)
 }
 
 fn failure_words(ended: &StepEnded) -> String {

@@ -65,6 +65,11 @@ pub enum Moved {
     },
 }
 
+/// The queue of merges into a repository: whoever holds this is first in it. `None` while somebody else is.
+pub fn try_turn(git: &Git) -> Result<Option<Lock>, GitError> {
+    git.try_lock("windlass-merge.lock")
+}
+
 /// Computes a merge. Nothing that anyone sees changes, except that a rebase moves the branch itself.
 pub fn compute(git: &Git, wanted: &Wanted<'_>) -> Result<Outlook, GitError> {
     let lock = git.lock()?;
@@ -151,6 +156,15 @@ fn end_rebase(git: &Git, lock: &Lock, tree: &Path) -> Result<(), GitError> {
         git.run_in(tree, Some(lock), ["rebase", "--abort"])?;
     }
     Ok(())
+}
+
+/// Where the records of runs are, as git notes: `git log --notes=windlass` shows them.
+const NOTES: &str = "--ref=windlass";
+
+/// Attaches a text to a commit, in the place of an earlier one.
+pub fn attach_note(git: &Git, commit: &str, text: &str) -> Result<(), GitError> {
+    let lock = git.lock()?;
+    git.run_locked(&lock, ["notes", NOTES, "add", "--force", "-m", text, commit]).map(drop)
 }
 
 /// Whether a move is made for the first time.

@@ -5,7 +5,7 @@ use windlass_core::event::{StepEnded, StepResult, WorkflowSource};
 use windlass_core::id::{QuestionId, TaskId};
 use windlass_core::status::StatusReason;
 
-use crate::definition::{LoopWork, OnFail, ParallelWork, Step, Work, Workflow};
+use crate::definition::{LoopWork, MAX_ROUNDS, OnFail, ParallelWork, Step, Work, Workflow};
 use crate::state::{Asked, RunState, view};
 use crate::template;
 
@@ -43,13 +43,38 @@ pub struct Run<'a> {
     pub workflow: &'a Workflow,
     pub source: &'a WorkflowSource,
     pub state: &'a RunState,
-    /// A failed step that a resumed run tries again.
-    pub retry: Option<&'a str>,
 }
 
 /// The question about a step that failed.
 pub fn failure_question(run: TaskId, ended: &StepEnded) -> QuestionId {
-    QuestionId::derived(&run.to_string(), &format!("failed {} {}", ended.step, ended.attempt))
+    question_about(run, &ended.step, ended.attempt)
+}
+
+fn question_about(run: TaskId, step: &str, attempt: u32) -> QuestionId {
+    QuestionId::derived(&run.to_string(), &format!("failed {step} {attempt}"))
+}
+
+/// How a person says that a loop may have more rounds.
+pub fn more_rounds(count: u32) -> String {
+    match count {
+        1 => "1 more round".to_owned(),
+        count => format!("{count} more rounds"),
+    }
+}
+
+/// How many rounds an answer adds; `own` where it says no number.
+fn rounds_in(answer: &str, own: u32) -> Option<u32> {
+    if answer == FAILURE_OPTIONS[0] {
+        return Some(own);
+    }
+    let count: u32 = answer.split_whitespace().next()?.parse().ok()?;
+    (1..=MAX_ROUNDS).contains(&count).then_some(count)
+}
+
+/// How many rounds a loop may have, and how often that has been said.
+struct Bound {
+    max: u32,
+    attempt: u32,
 }
 
 /// What a walk over steps came to.
@@ -121,22 +146,40 @@ impl<'a> Run<'a> {
         if ended.result != StepResult::Failed {
             return Walked::Done;
         }
+        if let Work::Loop(work) = &step.work
+            && self.bound(work, &path).attempt > ended.attempt
+        {
+            return self.rounds(step, work, at, &path);
+        }
         let again = || {
             Walked::Found(Next::Work(vec![self.leaf(step, at, path.clone(), ended.attempt + 1)]))
         };
-        // A loop has no work of its own to try again.
-        let is_leaf = !matches!(step.work, Work::Loop(_));
+        // A loop has no work of its own to try again: it gets more rounds, where a person says so.
+        let is_resumed = !matches!(step.work, Work::Loop(_))
+            && self.state.step(&path).is_some_and(|known| known.has_stopped);
         match step.on_fail {
             OnFail::Continue => Walked::Done,
-            OnFail::Stop if self.retry == Some(path.as_str()) && is_leaf => again(),
+            _ if is_resumed => again(),
             OnFail::Stop => Walked::Found(Next::Stop(ended.clone())),
             OnFail::Ask => match self.state.asked(failure_question(self.id, ended)) {
                 Asked::No | Asked::Open => Walked::Found(Next::Decide(ended.clone())),
-                Asked::Answered(answer) if answer.text == FAILURE_OPTIONS[0] && is_leaf => again(),
+                Asked::Answered(answer) if answer.text == FAILURE_OPTIONS[0] => again(),
                 Asked::Answered(answer) if answer.text == FAILURE_OPTIONS[1] => Walked::Done,
                 Asked::Answered(_) => Walked::Found(Next::Stop(ended.clone())),
             },
         }
+    }
+
+    /// The rounds that a loop may have by now: its own, and those that a person has added each time they were used up.
+    fn bound(&self, work: &LoopWork, path: &str) -> Bound {
+        let mut bound = Bound { max: work.max, attempt: 1 };
+        while let Asked::Answered(answer) =
+            self.state.asked(question_about(self.id, path, bound.attempt))
+            && let Some(more) = rounds_in(&answer.text, work.max)
+        {
+            bound = Bound { max: bound.max.saturating_add(more), attempt: bound.attempt + 1 };
+        }
+        bound
     }
 
     fn leaf(&self, step: &'a Step, at: &At<'a>, path: String, attempt: u32) -> Leaf {
@@ -175,9 +218,11 @@ impl<'a> Run<'a> {
 
     fn rounds(&self, step: &'a Step, work: &'a LoopWork, at: &At<'a>, path: &str) -> Walked {
         let mut inside = at.clone();
-        for round in 1..=work.max {
+        let Bound { max, attempt } = self.bound(work, path);
+        let end = |rounds, error| Walked::Found(Next::End(loop_end(path, attempt, rounds, error)));
+        for round in 1..=max {
             inside.prefix = format!("{path}[{round}].");
-            inside.round = Some((round, work.max));
+            inside.round = Some((round, max));
             if let Walked::Found(next) = self.sequence(&work.steps, &mut inside) {
                 return self.passed_on(step, path, next);
             }
@@ -188,21 +233,16 @@ impl<'a> Run<'a> {
                 continue;
             }
             match template::render(until, &self.variables(&inside)) {
-                Ok(text) if template::is_true(&text) => {
-                    return Walked::Found(Next::End(loop_end(path, round, None)));
-                }
+                Ok(text) if template::is_true(&text) => return end(round, None),
                 Ok(_) => {}
-                Err(error) => {
-                    let error = format!("its condition: {error}");
-                    return Walked::Found(Next::End(loop_end(path, round, Some(error))));
-                }
+                Err(error) => return end(round, Some(format!("its condition: {error}"))),
             }
         }
-        let error = work.until.is_some().then(|| match work.max {
+        let error = work.until.is_some().then(|| match max {
             1 => "its condition does not hold after 1 round".to_owned(),
             rounds => format!("its condition does not hold after {rounds} rounds"),
         });
-        Walked::Found(Next::End(loop_end(path, work.max, error)))
+        end(max, error)
     }
 
     /// Where something inside stops, the step around it may still let the run continue.
@@ -339,10 +379,10 @@ fn named_output(step: &Step, ended: &StepEnded) -> Value {
     ended.output.get(field).cloned().unwrap_or(Value::Null)
 }
 
-fn loop_end(path: &str, rounds: u32, error: Option<String>) -> StepEnded {
+fn loop_end(path: &str, attempt: u32, rounds: u32, error: Option<String>) -> StepEnded {
     StepEnded {
         step: path.to_owned(),
-        attempt: 1,
+        attempt,
         result: if error.is_none() { StepResult::Succeeded } else { StepResult::Failed },
         output: serde_json::json!({ "rounds": rounds }),
         reason: error.as_ref().map(|_| StatusReason::Error),

@@ -184,6 +184,17 @@ pub struct RunnerQuestion {
     pub options: Vec<String>,
     /// Everything that an answer would approve, whole.
     pub context: Option<String>,
+    /// What it would edit, where the program says so.
+    pub edits: Vec<Edit>,
+}
+
+/// An edit that a program asks to make.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Edit {
+    /// The file, as the program names it.
+    pub path: String,
+    /// The text that it replaces; without, the whole file counts.
+    pub old: Option<String>,
 }
 
 /// What a runner used, as far as it says.

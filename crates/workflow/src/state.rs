@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 use windlass_core::event::{
-    Event, MergeChanged, StepEnded, StepResult, StepStarted, WorktreeChanged,
+    Event, MergeChanged, StatusChanged, StepEnded, StepResult, StepStarted, WorktreeChanged,
 };
 use windlass_core::id::QuestionId;
 use windlass_core::question::Answer;
+use windlass_core::status::{StatusReason, TaskStatus};
 
 /// Everything that is known of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -33,6 +34,8 @@ pub struct StepState {
     pub started: Option<StepStarted>,
     /// How its last attempt ended.
     pub ended: Option<StepEnded>,
+    /// Whether the run has stopped since then. Whoever resumes it wants a failed step tried again.
+    pub has_stopped: bool,
 }
 
 /// What is known of a question.
@@ -55,11 +58,12 @@ impl RunState {
         match event {
             Event::WorkflowStepStarted(started) => {
                 let step = self.steps.entry(started.step.clone()).or_default();
-                (step.started, step.ended) = (Some((**started).clone()), None);
+                *step = StepState { started: Some((**started).clone()), ..StepState::default() };
                 self.ended.retain(|path| *path != started.step);
             }
             Event::WorkflowStepEnded(ended) => {
-                self.steps.entry(ended.step.clone()).or_default().ended = Some((**ended).clone());
+                let step = self.steps.entry(ended.step.clone()).or_default();
+                (step.ended, step.has_stopped) = (Some((**ended).clone()), false);
                 self.ended.retain(|path| *path != ended.step);
                 self.ended.push(ended.step.clone());
             }
@@ -74,6 +78,10 @@ impl RunState {
                 self.questions.insert(answered.question, Some(answered.answer.clone()));
             }
             Event::QuestionClosed(closed) => drop(self.questions.remove(&closed.question)),
+            Event::StatusChanged(moved) if is_stuck(moved) => {
+                let failed = self.steps.values_mut().filter(|step| step.ended.is_some());
+                failed.for_each(|step| step.has_stopped = true);
+            }
             // The rest is the task's own.
             _ => {}
         }
@@ -115,6 +123,12 @@ impl RunState {
         }
         found
     }
+}
+
+/// Whether a run stops here because of a step that failed.
+fn is_stuck(moved: &StatusChanged) -> bool {
+    let reasons = [StatusReason::Error, StatusReason::Timeout, StatusReason::MergeConflict];
+    moved.to == TaskStatus::Blocked && reasons.contains(&moved.reason)
 }
 
 /// A step's output as templates see it: with `success` and `failed`, whatever it is.

@@ -48,7 +48,7 @@ pub fn directory(places: &Path, git: &Git) -> PathBuf {
 /// The commit that a new worktree begins at, and the branch that its work goes to.
 pub fn base(
     git: &Git,
-    base: Base,
+    base: &Base,
     target: Option<&str>,
 ) -> Result<(String, Option<String>), GitError> {
     let here = git.branch_in(git.top())?;
@@ -71,6 +71,10 @@ pub fn base(
             let fetched = git.commit("FETCH_HEAD")?;
             let missing = || GitError::Unusable(format!("`{remote}` has no branch `{branch}`"));
             Ok((fetched.ok_or_else(missing)?, Some(branch)))
+        }
+        Base::Named(name) => {
+            let missing = || GitError::Unusable(format!("there is no commit `{name}` to begin at"));
+            Ok((git.commit(name)?.ok_or_else(missing)?, target))
         }
     }
 }

@@ -3,10 +3,9 @@
 use windlass_core::ending::Ending;
 use windlass_core::id::QuestionId;
 use windlass_core::question::Question;
+use windlass_core::status::StatusReason;
 
 use super::{Concluded, Engine, Error, plain, question, stuck};
-use crate::state::Asked;
-use windlass_core::status::StatusReason;
 
 /// What a person may say to the commands of a workflow.
 pub const TRUST_OPTIONS: [&str; 2] = ["Approve", "Stop"];
@@ -19,11 +18,7 @@ impl Engine<'_> {
             return Ok(None);
         }
         let id = QuestionId::derived(&self.id().to_string(), "trust");
-        let answer = self.journal.read(|_, run| match run.asked(id) {
-            Asked::Answered(answer) => Some(answer.text.clone()),
-            Asked::No | Asked::Open => None,
-        });
-        match answer.await.as_deref() {
+        match self.journal.answer_to(id).await.as_deref() {
             None => {
                 let list = commands.iter().map(|(place, command)| format!("{place}:\n{command}"));
                 let context = list.collect::<Vec<_>>().join("\n\n");
@@ -36,7 +31,7 @@ impl Engine<'_> {
                     options: TRUST_OPTIONS.map(str::to_owned).to_vec(),
                     ..question(id, text)
                 };
-                self.journal.ask(self.now(), asked).await?;
+                self.ask(asked).await?;
                 Ok(Some(plain(Ending::Blocked)))
             }
             Some(text) if text == TRUST_OPTIONS[0] => match self.host.approve(&self.source) {

@@ -59,21 +59,31 @@ pub(super) enum ChildEnd {
     Failed { error: String, reason: StatusReason },
 }
 
-impl Engine<'_> {
+/// The tasks below a run.
+#[derive(Clone, Copy)]
+pub(super) struct Children<'e> {
+    pub engine: &'e Engine<'e>,
+}
+
+impl Children<'_> {
     /// The id of a step's task.
-    pub(super) fn child_id(&self, key: &str) -> TaskId {
-        TaskId::derived(&self.id().to_string(), key)
+    pub(super) fn id(&self, key: &str) -> TaskId {
+        TaskId::derived(&self.engine.id().to_string(), key)
     }
 
     /// Makes a task below the run, once.
     pub(super) async fn create(&self, wanted: Wanted<'_>) -> Result<TaskId, Error> {
-        let id = self.child_id(wanted.key);
-        if self.tree.store().tasks().get(id)?.is_some() {
+        let id = self.id(wanted.key);
+        if self.engine.tree.store().tasks().get(id)?.is_some() {
             return Ok(id);
         }
-        let site = self.host.site(wanted.directory);
-        let created = self.journal.read(|run, _| created(run, id, wanted, site, self.now())).await;
-        Ok(self.tree.create(created).await?)
+        let site = self.engine.host.site(wanted.directory);
+        let created = self
+            .engine
+            .journal
+            .read(|run, _| created(run, id, wanted, site, self.engine.now()))
+            .await;
+        Ok(self.engine.tree.create(created).await?)
     }
 
     /// Has our own loop work on a task of the run, until it has ended.
@@ -82,10 +92,10 @@ impl Engine<'_> {
         task: TaskId,
         halt: &CancellationToken,
     ) -> Result<ChildEnd, Trouble> {
-        let state = windlass_agent::History::read(self.tree.store(), task)?.into_state();
+        let state = windlass_agent::History::read(self.engine.tree.store(), task)?.into_state();
         let state = match state.status.is_terminal() {
             true => state,
-            false => self.host.drive(task, halt).await?,
+            false => self.engine.host.drive(task, halt).await?,
         };
         let error = || {
             let said = state.error.as_ref().map(|error| error.message.clone());
@@ -103,7 +113,7 @@ impl Engine<'_> {
             }
             (TaskStatus::Blocked, _) => Err(Trouble::Wait(Wait::Child(task))),
             (TaskStatus::Paused, reason) if reason.waits_for_its_time() => {
-                let until = state.until.unwrap_or_else(|| self.now());
+                let until = state.until.unwrap_or_else(|| self.engine.now());
                 Err(Trouble::Wait(Wait::Until(reason, until)))
             }
             _ => Err(Trouble::Wait(Wait::Parked)),
@@ -133,7 +143,7 @@ impl Engine<'_> {
         };
         let task = self.create(wanted).await?;
         let ended = self.drive(task, halt).await?;
-        let records = self.tree.store().journal().of(task)?;
+        let records = self.engine.tree.store().journal().of(task)?;
         let outcome = records.into_iter().rev().find_map(|record| match record.event {
             Event::ToolResult(result) => Some(result.outcome),
             _ => None,
@@ -149,11 +159,11 @@ impl Engine<'_> {
 
     /// Whether something waits for a task or for one below it.
     pub(super) fn has_mail_below(&self, task: TaskId) -> Result<bool, Error> {
-        let store = self.tree.store();
+        let store = self.engine.tree.store();
         if store.mailbox().has_mail(task)? {
             return Ok(true);
         }
-        for row in self.tree.below(task)? {
+        for row in self.engine.tree.below(task)? {
             if store.mailbox().has_mail(row.id)? {
                 return Ok(true);
             }

@@ -7,7 +7,7 @@ use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 use windlass_core::command::TaskResult;
 use windlass_core::event::{AgentStart, Event, Record, StatusChanged};
-use windlass_core::id::TaskId;
+use windlass_core::id::{QuestionId, TaskId};
 use windlass_core::question::Question;
 use windlass_core::state::TaskState;
 use windlass_core::status::{StatusReason, TaskStatus};
@@ -74,6 +74,15 @@ impl RunJournal {
     pub(super) async fn read<T>(&self, look: impl FnOnce(&TaskState, &RunState) -> T) -> T {
         let known = self.inner.known();
         look(&known.task, &known.run)
+    }
+
+    /// What a person answered to a question; `None` while nobody has.
+    pub(super) async fn answer_to(&self, question: QuestionId) -> Option<String> {
+        self.read(|_, run| match run.asked(question) {
+            Asked::Answered(answer) => Some(answer.text.clone()),
+            Asked::No | Asked::Open => None,
+        })
+        .await
     }
 
     /// Asks a person, once.

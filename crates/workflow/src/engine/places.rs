@@ -10,7 +10,6 @@ use windlass_core::status::StatusReason;
 use super::children::{Script, ScriptEnd};
 use super::{Concluded, Engine, Error, Trouble, plain};
 use crate::definition::{Place, WorktreeSpec};
-use crate::git::{Git, GitError};
 use crate::state::RunState;
 use crate::worktree::{self, Removal};
 use windlass_core::ending::Ending;
@@ -18,107 +17,86 @@ use windlass_core::ending::Ending;
 /// How many characters of a run's id name its worktree; enough to tell the runs of a person apart.
 const ID_CHARS: usize = 10;
 
-impl Engine<'_> {
-    /// Looks at the repository, where steps work in worktrees of it.
-    pub(super) async fn open_repository(&mut self) -> Result<(), String> {
-        if self.workflow.place == Place::Here {
-            return Ok(());
-        }
-        let directory = self.directory.clone();
-        let opened = tokio::task::spawn_blocking(move || Git::open(&directory)).await;
-        let opened = opened.map_err(|error| error.to_string())?;
-        self.git = Some(opened.map_err(|error| match error {
-            GitError::NoRepository(_) => {
-                format!("{error}; run `git init`, or write `worktree: false` into the workflow")
-            }
-            other => other.to_string(),
-        })?);
-        Ok(())
-    }
+/// The worktrees of a run.
+#[derive(Clone, Copy)]
+pub(super) struct Worktrees<'e> {
+    pub engine: &'e Engine<'e>,
+    pub halt: &'e CancellationToken,
+    /// The attempt that needs them: with the next one a set-up that failed is run again.
+    pub attempt: u32,
+}
 
-    /// Runs git where it holds up nothing else.
-    pub(super) async fn with_git<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Git) -> Result<T, GitError> + Send + 'static,
-    ) -> Result<T, Trouble> {
-        let Some(git) = self.git.clone() else {
-            return Err(Trouble::Failed("the run works in no repository".to_owned()));
-        };
-        match tokio::task::spawn_blocking(move || work(&git)).await {
-            Ok(done) => Ok(done?),
-            Err(error) => Err(Trouble::Failed(error.to_string())),
-        }
-    }
-
+impl Worktrees<'_> {
     /// The worktree of this name, made and set up where that is still to be done.
-    pub(super) async fn place(
-        &self,
-        name: &str,
-        halt: &CancellationToken,
-    ) -> Result<PathBuf, Trouble> {
-        let Place::Worktree(spec) = &self.workflow.place else { return Ok(self.directory.clone()) };
-        let _one_at_a_time = self.making.lock().await;
-        let known = self.journal.read(|_, run| run.worktrees.get(name).cloned()).await;
+    pub(super) async fn place(self, name: &str) -> Result<PathBuf, Trouble> {
+        let Place::Worktree(spec) = &self.engine.workflow.place else {
+            return Ok(self.engine.directory.clone());
+        };
+        let _one_at_a_time = self.engine.making.lock().await;
+        let known = self.engine.journal.read(|_, run| run.worktrees.get(name).cloned()).await;
         let mut tree = match known {
             Some(tree) => tree,
             None => {
-                let tree = self.plan_worktree(name, spec).await?;
-                self.note_worktree(&tree).await?;
+                let tree = self.plan(name, spec).await?;
+                self.note(&tree).await?;
                 tree
             }
         };
         if tree.state == WorktreeState::Adding {
             let wanted = tree.clone();
-            self.with_git(move |git| worktree::add(git, &wanted)).await?;
-            tree = self.move_worktree(tree, WorktreeState::Preparing, None).await?;
+            self.engine.repository.with(move |git| worktree::add(git, &wanted)).await?;
+            tree = self.change(tree, WorktreeState::Preparing, None).await?;
         } else {
             let known = tree.clone();
-            self.with_git(move |git| worktree::restore(git, &known)).await?;
+            self.engine.repository.with(move |git| worktree::restore(git, &known)).await?;
         }
         if tree.state == WorktreeState::Preparing {
-            self.set_up(&tree, spec, halt).await?;
-            tree = self.move_worktree(tree, WorktreeState::Ready, None).await?;
+            self.set_up(&tree, spec).await?;
+            tree = self.change(tree, WorktreeState::Ready, None).await?;
         }
         if matches!(
             tree.state,
             WorktreeState::Removing | WorktreeState::Removed | WorktreeState::Kept
         ) {
             // A run that continues after its end needs it again.
-            tree = self.move_worktree(tree, WorktreeState::Ready, None).await?;
+            tree = self.change(tree, WorktreeState::Ready, None).await?;
         }
         Ok(PathBuf::from(tree.path))
     }
 
-    async fn plan_worktree(
-        &self,
-        name: &str,
-        spec: &WorktreeSpec,
-    ) -> Result<WorktreeChanged, Trouble> {
-        let id = self.id().to_string();
+    async fn plan(self, name: &str, spec: &WorktreeSpec) -> Result<WorktreeChanged, Trouble> {
+        let id = self.engine.id().to_string();
         let id = &id[id.len().saturating_sub(ID_CHARS)..];
         let part = if name.is_empty() { String::new() } else { format!("-{name}") };
-        let directory = format!("{}-{id}{part}", self.workflow.name);
-        let places = self.host.worktrees();
-        let base = match self.journal.read(|_, run| outer(run, name)).await {
+        let directory = format!("{}-{id}{part}", self.engine.workflow.name);
+        let places = self.engine.host.worktrees();
+        let base = match self.engine.journal.read(|_, run| outer(run, name)).await {
             // What a parallel step does begins with what was done before it.
             Some(outer) => {
                 let tree = PathBuf::from(&outer.path);
                 let message = format!("windlass: before {name}");
-                self.with_git(move |git| {
-                    worktree::commit_all(git, &tree, &message)?;
-                    git.run_in(&tree, None, ["rev-parse", "HEAD"])
-                })
-                .await?
-                .trim()
-                .to_owned()
+                self.engine
+                    .repository
+                    .with(move |git| {
+                        worktree::commit_all(git, &tree, &message)?;
+                        git.run_in(&tree, None, ["rev-parse", "HEAD"])
+                    })
+                    .await?
+                    .trim()
+                    .to_owned()
             }
             None => {
-                let (base, target) = (spec.base, self.workflow.target.clone());
-                self.with_git(move |git| worktree::base(git, base, target.as_deref())).await?.0
+                let (base, target) = (spec.base.clone(), self.engine.workflow.target.clone());
+                self.engine
+                    .repository
+                    .with(move |git| worktree::base(git, &base, target.as_deref()))
+                    .await?
+                    .0
             }
         };
-        let path = self.with_git(move |git| Ok(worktree::directory(&places, git))).await?;
-        let taken = self.journal.read(|_, run| ports(run)).await;
+        let path =
+            self.engine.repository.with(move |git| Ok(worktree::directory(&places, git))).await?;
+        let taken = self.engine.journal.read(|_, run| ports(run)).await;
         Ok(WorktreeChanged {
             name: name.to_owned(),
             state: WorktreeState::Adding,
@@ -130,14 +108,9 @@ impl Engine<'_> {
         })
     }
 
-    async fn set_up(
-        &self,
-        tree: &WorktreeChanged,
-        spec: &WorktreeSpec,
-        halt: &CancellationToken,
-    ) -> Result<(), Trouble> {
+    async fn set_up(self, tree: &WorktreeChanged, spec: &WorktreeSpec) -> Result<(), Trouble> {
         let Some(setup) = &spec.setup else { return Ok(()) };
-        let ended = self.tree_script(tree, "setup", setup, halt).await?;
+        let ended = self.tree_script(tree, "setup", setup).await?;
         match ended {
             ScriptEnd::Exited { code: 0, .. } => Ok(()),
             ScriptEnd::Exited { code, output } => Err(Trouble::Failed(format!(
@@ -154,19 +127,18 @@ impl Engine<'_> {
 
     /// A command about a worktree: its log is that of its task.
     async fn tree_script(
-        &self,
+        self,
         tree: &WorktreeChanged,
         what: &str,
         command: &str,
-        halt: &CancellationToken,
     ) -> Result<ScriptEnd, Trouble> {
         let step = match tree.name.as_str() {
             "" => format!("worktree {what}"),
             name => format!("worktree {what} of {name}"),
         };
         // Set-up may be repeated: nothing has been done in the worktree before it.
-        for attempt in 1..=2 {
-            let key = format!("{step} #{attempt}");
+        for run in 1..=2 {
+            let key = format!("{step} #{} {run}", self.attempt);
             let command = with_port(command, tree.port);
             let script = Script {
                 key: &key,
@@ -175,52 +147,52 @@ impl Engine<'_> {
                 directory: Path::new(&tree.path),
                 timeout_seconds: None,
             };
-            match self.run_script(script, halt).await? {
-                ScriptEnd::Unknown if attempt == 1 => {}
+            match self.engine.children().run_script(script, self.halt).await? {
+                ScriptEnd::Unknown if run == 1 => {}
                 ended => return Ok(ended),
             }
         }
         Ok(ScriptEnd::Unknown)
     }
 
-    async fn note_worktree(&self, tree: &WorktreeChanged) -> Result<(), Error> {
-        self.journal.commit(self.now(), vec![Event::WorktreeChanged(Box::new(tree.clone()))]).await
+    async fn note(self, tree: &WorktreeChanged) -> Result<(), Error> {
+        self.engine.commit(vec![Event::WorktreeChanged(Box::new(tree.clone()))]).await
     }
 
-    async fn move_worktree(
-        &self,
+    async fn change(
+        self,
         tree: WorktreeChanged,
         state: WorktreeState,
         detail: Option<String>,
     ) -> Result<WorktreeChanged, Error> {
         let tree = WorktreeChanged { state, detail, ..tree };
-        self.note_worktree(&tree).await?;
+        self.note(&tree).await?;
         Ok(tree)
     }
 
     /// Everything has ended: worktrees go, unless something in them would be lost.
-    pub(super) async fn finish(&self, halt: &CancellationToken) -> Result<Concluded, Error> {
+    pub(super) async fn finish(self) -> Result<Concluded, Error> {
         let mut kept = Vec::new();
         let trees: Vec<_> =
-            self.journal.read(|_, run| run.worktrees.values().cloned().collect()).await;
+            self.engine.journal.read(|_, run| run.worktrees.values().cloned().collect()).await;
         // The inner ones first.
         for tree in trees.into_iter().rev() {
             if matches!(tree.state, WorktreeState::Removed | WorktreeState::Kept) {
                 kept.extend((tree.state == WorktreeState::Kept).then(|| tree.path.clone()));
                 continue;
             }
-            match self.remove(tree.clone(), halt).await {
+            match self.remove(tree.clone()).await {
                 Ok(Removal::Removed) => {}
                 Ok(Removal::Kept(_)) => kept.push(tree.path.clone()),
                 Err(Trouble::Journal(error)) => return Err(error),
                 Err(Trouble::Wait(_)) => return Ok(plain(Ending::Blocked)),
                 Err(Trouble::Failed(why) | Trouble::Conflict(why)) => {
-                    self.move_worktree(tree.clone(), WorktreeState::Kept, Some(why)).await?;
+                    self.change(tree.clone(), WorktreeState::Kept, Some(why)).await?;
                     kept.push(tree.path.clone());
                 }
             }
         }
-        let done = format!("Workflow `{}` is done.", self.workflow.name);
+        let done = format!("Workflow `{}` is done.", self.engine.workflow.name);
         let message = match kept.is_empty() {
             true => done,
             false => {
@@ -230,33 +202,32 @@ impl Engine<'_> {
         Ok(Concluded { ending: Ending::Done, message: Some(message) })
     }
 
-    async fn remove(
-        &self,
-        tree: WorktreeChanged,
-        halt: &CancellationToken,
-    ) -> Result<Removal, Trouble> {
-        let Place::Worktree(spec) = &self.workflow.place else { return Ok(Removal::Removed) };
+    async fn remove(self, tree: WorktreeChanged) -> Result<Removal, Trouble> {
+        let Place::Worktree(spec) = &self.engine.workflow.place else {
+            return Ok(Removal::Removed);
+        };
         if spec.keep {
             let why = "the workflow says so".to_owned();
-            self.move_worktree(tree, WorktreeState::Kept, Some(why.clone())).await?;
+            self.change(tree, WorktreeState::Kept, Some(why.clone())).await?;
             return Ok(Removal::Kept(why));
         }
         if tree.state != WorktreeState::Removing
             && let Some(cleanup) = &spec.cleanup
         {
             // A failing clean-up is in its log, and holds up nothing.
-            self.tree_script(&tree, "cleanup", cleanup, halt).await?;
+            self.tree_script(&tree, "cleanup", cleanup).await?;
         }
-        let tree = self.move_worktree(tree, WorktreeState::Removing, None).await?;
-        let merged = self.journal.read(|_, run| merged_head(run, &tree.branch)).await;
+        let tree = self.change(tree, WorktreeState::Removing, None).await?;
+        let merged = self.engine.journal.read(|_, run| merged_head(run, &tree.branch)).await;
         let wanted = tree.clone();
-        let removal =
-            self.with_git(move |git| worktree::remove(git, &wanted, merged.as_deref())).await?;
+        let removal = self
+            .engine
+            .repository
+            .with(move |git| worktree::remove(git, &wanted, merged.as_deref()))
+            .await?;
         match &removal {
-            Removal::Removed => self.move_worktree(tree, WorktreeState::Removed, None).await?,
-            Removal::Kept(why) => {
-                self.move_worktree(tree, WorktreeState::Kept, Some(why.clone())).await?
-            }
+            Removal::Removed => self.change(tree, WorktreeState::Removed, None).await?,
+            Removal::Kept(why) => self.change(tree, WorktreeState::Kept, Some(why.clone())).await?,
         };
         Ok(removal)
     }

@@ -30,7 +30,7 @@ pub struct Rendered {
 pub fn render(workflow: &Workflow, source: &WorkflowSource) -> Vec<Rendered> {
     let state = RunState::default();
     let id = TaskId::derived("preview", &workflow.name);
-    let run = Run { id, workflow, source, state: &state, retry: None };
+    let run = Run { id, workflow, source, state: &state };
     // Nothing has run, so the first step finds everything that is known beforehand.
     let known = match run.next() {
         Next::Work(leaves) => leaves.into_iter().next().map(|leaf: Leaf| leaf.variables),

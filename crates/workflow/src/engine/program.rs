@@ -4,14 +4,17 @@
 //! - What a program asks is a question of its step's task, in the one inbox. An answer is given once.
 //! - A program that a crash has interrupted is resumed by its own session, where it has one.
 
-use std::path::Path;
+mod attending;
+mod edits;
 
-use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use jiff::Timestamp;
 use windlass_core::axes::PermissionProfile;
 use windlass_core::ending::Ending;
 use windlass_core::error::{ErrorDetails, ErrorType};
-use windlass_core::event::{Event, QuestionClosed, RunnerReported, StatusChanged, WorkflowPart};
+use windlass_core::event::{Event, RunnerReported, StatusChanged, WorkflowPart};
 use windlass_core::id::{QuestionId, TaskId};
 use windlass_core::question::{PERMISSION_OPTIONS, Permission, Question, QuestionKind};
 use windlass_core::status::{StatusReason, TaskStatus};
@@ -19,85 +22,105 @@ use windlass_store::RuntimeRow;
 
 use super::children::Wanted;
 use super::journal::RunJournal;
-use super::steps::key;
+use super::steps::Attempt;
 use super::{Engine, Error, Trouble, Wait, question};
 use crate::definition::AgentWork;
-use crate::next::Leaf;
-use crate::runner::{
-    Activity, Asks, Ended, GivenAnswer, How, Job, Limits, Link, Order, REPORTS, Report, Runner,
-    RunnerQuestion, Usage,
-};
-use crate::state::Asked;
-
-/// Answers that may wait for a program.
-const ORDERS: usize = 32;
+use crate::runner::{Activity, Ended, GivenAnswer, How, Job, Limits, Runner, Usage};
 
 /// What a program said, or why it said nothing.
-type Said = Result<String, (String, StatusReason)>;
+pub(super) type Said = Result<String, (String, StatusReason)>;
 
-impl Engine<'_> {
-    /// Has another program work on a step; what it said at its end.
+impl Attempt<'_> {
+    /// Has another program work on the step; what it said at its end.
     pub(super) async fn program(
-        &self,
-        leaf: &Leaf,
+        self,
         work: &AgentWork,
-        runner: &str,
+        name: &str,
         prompt: &str,
         directory: &Path,
-        halt: &CancellationToken,
     ) -> Result<Said, Trouble> {
+        let engine = self.engine;
         let wanted = Wanted {
-            key: &key(leaf),
+            key: &self.key(),
             goal: prompt.to_owned(),
             directory,
-            part: WorkflowPart::Program { step: leaf.path.clone(), runner: runner.to_owned() },
-            timeout_seconds: leaf.step.timeout.map(|timeout| timeout.as_secs()),
+            part: WorkflowPart::Program { step: self.leaf.path.clone(), runner: name.to_owned() },
+            timeout_seconds: self.leaf.step.timeout.map(|timeout| timeout.as_secs()),
             model: work.model.clone(),
             profile: work.profile,
         };
-        let task = self.create(wanted).await?;
-        let state = windlass_agent::History::read(self.tree.store(), task)?.into_state();
+        let task = engine.children().create(wanted).await?;
+        let state = windlass_agent::History::read(engine.tree.store(), task)?.into_state();
         let has_failed = matches!(state.reason, StatusReason::Timeout | StatusReason::Error);
         if state.status.is_terminal() || (state.status == TaskStatus::Blocked && has_failed) {
-            return Ok(self.said_before(task)?);
+            return Ok(said_before(engine, task)?);
         }
-        let command = self.workflow.runners.get(runner).map(Vec::as_slice);
-        let runner = match self.host.runner(directory, runner, command) {
+        let command = engine.workflow.runners.get(name).map(Vec::as_slice);
+        let runner = match engine.host.runner(directory, name, command) {
             Ok(runner) => runner,
             Err(error) => return Ok(Err((with_hint(error), StatusReason::Error))),
         };
-        let journal = RunJournal::open(self.tree.stream(task)?, state)?;
-        journal.drain(self.now()).await?;
-        self.check_start(&journal, &*runner).await?;
-        let place = journal.read(|state, _| state.clone()).await;
-        let place = match self.host.sandbox(&place).await {
+        let journal = RunJournal::open(engine.tree.stream(task)?, state)?;
+        let seen_at = directory.to_owned();
+        Program { attempt: self, journal, runner, seen_at }.work(work, prompt, directory).await
+    }
+}
+
+/// Another program at work on a step.
+struct Program<'e> {
+    attempt: Attempt<'e>,
+    /// Of the step's task.
+    journal: RunJournal,
+    runner: Arc<dyn Runner>,
+    /// The worktree, as its sandbox names it.
+    seen_at: PathBuf,
+}
+
+impl Program<'_> {
+    async fn work(
+        mut self,
+        work: &AgentWork,
+        prompt: &str,
+        directory: &Path,
+    ) -> Result<Said, Trouble> {
+        let (engine, task) = (self.attempt.engine, self.journal.id());
+        self.journal.drain(engine.now()).await?;
+        self.check_start().await?;
+        let place = self.journal.read(|state, _| state.clone()).await;
+        let place = match engine.host.sandbox(&place).await {
             Ok(place) => place,
             Err(error) => return Ok(Err((with_hint(error), StatusReason::Error))),
         };
-        journal.begin(self.now(), runner.name()).await?;
-        let (resume, answers) = self.before(task)?;
+        self.journal.begin(engine.now(), self.runner.name()).await?;
+        self.seen_at = place.sandbox.isolation().workspace;
+        let (resume, answers) = self.before()?;
+        let timeout = self.attempt.leaf.step.timeout;
         let job = Job {
             id: task.to_string(),
             prompt: prompt.to_owned(),
-            directory: place.sandbox.isolation().workspace,
+            directory: self.seen_at.clone(),
             state: place.state,
             environment: place.environment,
             mcp_servers: place.mcp_servers,
             model: work.model.clone(),
             resume,
             answers,
-            limits: Limits { stall: place.stall, timeout: leaf.step.timeout, ..Limits::DEFAULT },
+            limits: Limits { stall: place.stall, timeout, ..Limits::DEFAULT },
         };
-        self.show_worker(task, work.model.clone(), directory).await;
-        let ended = self.attend(&journal, &*runner, job, &*place.sandbox, halt).await;
+        self.show_worker(work.model.clone(), directory).await;
+        let ended = self.attend(job, &*place.sandbox).await;
         place.sandbox.stop().await;
         // A row that stays behind names a process that has ended.
-        let _ = self.tree.store().owners().runtime().clear(task, std::process::id()).await;
-        self.conclude(journal, ended?, halt).await
+        let _ = engine.tree.store().owners().runtime().clear(task, std::process::id()).await;
+        self.conclude(ended?).await
+    }
+
+    fn now(&self) -> Timestamp {
+        self.attempt.engine.now()
     }
 
     /// Shows who works where (MS-140, MS-144). That it is not shown holds up nothing.
-    async fn show_worker(&self, task: TaskId, current_model: Option<String>, directory: &Path) {
+    async fn show_worker(&self, current_model: Option<String>, directory: &Path) {
         let runtime = RuntimeRow {
             process_pid: std::process::id(),
             worktree_path: Some(directory.display().to_string()),
@@ -105,220 +128,67 @@ impl Engine<'_> {
             context_usage_percent: None,
             last_heartbeat_at: self.now(),
         };
-        let _ = self.tree.store().owners().runtime().set(task, runtime).await;
+        let _ = self
+            .attempt
+            .engine
+            .tree
+            .store()
+            .owners()
+            .runtime()
+            .set(self.journal.id(), runtime)
+            .await;
     }
 
     /// The gate, for a program: below `trusted` a person says whether it may start.
-    async fn check_start(&self, journal: &RunJournal, runner: &dyn Runner) -> Result<(), Trouble> {
-        if journal.read(|task, _| task.axes.permission_profile).await >= PermissionProfile::Trusted
+    async fn check_start(&self) -> Result<(), Trouble> {
+        if self.journal.read(|task, _| task.axes.permission_profile).await
+            >= PermissionProfile::Trusted
         {
             return Ok(());
         }
-        let id = QuestionId::derived(&journal.id().to_string(), "start");
-        let answer = journal.read(|_, asked| match asked.asked(id) {
-            Asked::Answered(answer) => Some(answer.text.clone()),
-            Asked::No | Asked::Open => None,
-        });
-        let text = format!("May `{}` work in this worktree?", runner.name());
+        let id = QuestionId::derived(&self.journal.id().to_string(), "start");
+        let text = format!("May `{}` work in this worktree?", self.runner.name());
         let asked = Question {
             kind: QuestionKind::Permission,
             options: PERMISSION_OPTIONS.map(str::to_owned).to_vec(),
             ..question(id, text)
         };
-        match answer.await.map(|text| asked.permission(&text)) {
+        match self.journal.answer_to(id).await.map(|text| asked.permission(&text)) {
             Some(Some(Permission::Allow | Permission::AllowAll)) => Ok(()),
             Some(_) => {
-                Err(Trouble::Failed(format!("`{}` was not allowed to start", runner.name())))
+                Err(Trouble::Failed(format!("`{}` was not allowed to start", self.runner.name())))
             }
             None => {
-                journal.ask(self.now(), asked).await?;
-                self.block(journal).await?;
-                Err(Trouble::Wait(Wait::Child(journal.id())))
+                self.journal.ask(self.now(), asked).await?;
+                self.block().await?;
+                Err(Trouble::Wait(Wait::Child(self.journal.id())))
             }
         }
     }
 
-    async fn block(&self, journal: &RunJournal) -> Result<(), Error> {
-        let status = journal.read(|task, _| task.status).await;
+    async fn block(&self) -> Result<(), Error> {
+        let status = self.journal.read(|task, _| task.status).await;
         let moved = StatusChanged::new(status, TaskStatus::Blocked, StatusReason::Question);
         match status {
             TaskStatus::Blocked => Ok(()),
-            _ => journal.commit(self.now(), vec![Event::StatusChanged(moved)]).await,
+            _ => self.journal.commit(self.now(), vec![Event::StatusChanged(moved)]).await,
         }
     }
 
-    async fn unblock(&self, journal: &RunJournal) -> Result<(), Error> {
+    async fn unblock(&self) -> Result<(), Error> {
         let (status, is_open) =
-            journal.read(|task, _| (task.status, !task.open_questions.is_empty())).await;
+            self.journal.read(|task, _| (task.status, !task.open_questions.is_empty())).await;
         let moved = StatusChanged::new(status, TaskStatus::Running, StatusReason::User);
         match status == TaskStatus::Blocked && !is_open {
-            true => journal.commit(self.now(), vec![Event::StatusChanged(moved)]).await,
+            true => self.journal.commit(self.now(), vec![Event::StatusChanged(moved)]).await,
             false => Ok(()),
         }
     }
 
-    /// Passes reports into the journal and answers to the program, until it has ended.
-    async fn attend(
-        &self,
-        journal: &RunJournal,
-        runner: &dyn Runner,
-        job: Job,
-        sandbox: &dyn windlass_sandbox::Sandbox,
-        halt: &CancellationToken,
-    ) -> Result<Ended, Error> {
-        let (reports, mut received) = mpsc::channel(REPORTS);
-        let (orders, order_list) = mpsc::channel(ORDERS);
-        let running = runner.run(job, sandbox, Link { reports, orders: order_list });
-        tokio::pin!(running);
-        let mut mail = self.tree.store().mailbox().changes();
-        let mut open: Vec<(QuestionId, RunnerQuestion)> = Vec::new();
-        let mut is_stopping = false;
-        loop {
-            let mut batch = Vec::new();
-            tokio::select! {
-                biased;
-                count = received.recv_many(&mut batch, REPORTS) => {
-                    if count > 0 {
-                        self.note_reports(journal, batch, &mut open).await?;
-                    }
-                    if count == 0 {
-                        return Ok(running.await);
-                    }
-                }
-                ended = &mut running => {
-                    received.close();
-                    while let Some(report) = received.recv().await {
-                        batch.push(report);
-                    }
-                    self.note_reports(journal, batch, &mut open).await?;
-                    return Ok(ended);
-                }
-                changed = mail.changed() => changed?,
-                () = halt.cancelled(), if !is_stopping => {
-                    is_stopping = true;
-                    // A full channel means that it has not read its last orders; it ends by its own limits then.
-                    let _ = orders.try_send(Order::Stop);
-                }
-            }
-            journal.drain(self.now()).await?;
-            self.pass_answers(journal, &orders, &mut open).await?;
-        }
-    }
-
-    async fn pass_answers(
-        &self,
-        journal: &RunJournal,
-        orders: &mpsc::Sender<Order>,
-        open: &mut Vec<(QuestionId, RunnerQuestion)>,
-    ) -> Result<(), Error> {
-        let mut given = Vec::new();
-        for (id, asked) in open.iter() {
-            let answer = journal.read(|_, run| match run.asked(*id) {
-                Asked::Answered(answer) => Some(answer.text.clone()),
-                Asked::No | Asked::Open => None,
-            });
-            if let Some(text) = answer.await {
-                given.push(*id);
-                // It may have ended meanwhile.
-                let _ = orders.send(Order::Answer { question: asked.id.clone(), text }).await;
-            }
-        }
-        open.retain(|(id, _)| !given.contains(id));
-        if !given.is_empty() {
-            self.unblock(journal).await?;
-        }
-        Ok(())
-    }
-
-    async fn note_reports(
-        &self,
-        journal: &RunJournal,
-        reports: Vec<Report>,
-        open: &mut Vec<(QuestionId, RunnerQuestion)>,
-    ) -> Result<(), Error> {
-        let mut printed = String::new();
-        let mut events = Vec::new();
-        let (mut new, mut gone) = (Vec::new(), Vec::new());
-        let mut note =
-            |reported: RunnerReported| events.push(Event::RunnerReported(Box::new(reported)));
-        for report in reports {
-            match report {
-                Report::Output(text) => printed.push_str(&text),
-                Report::Session(session) => {
-                    note(RunnerReported { session: Some(session), ..RunnerReported::default() });
-                }
-                Report::Activity(activity) => {
-                    let activity = Some(activity.to_string());
-                    note(RunnerReported { activity, ..RunnerReported::default() });
-                }
-                Report::Question(asked) => new.push(asked),
-                Report::Withdrawn(id) => {
-                    new.retain(|asked| asked.id != id);
-                    gone.extend(open.extract_if(.., |(_, asked)| asked.id == id));
-                }
-                // Its end has the sum.
-                Report::Usage(_) => {}
-            }
-        }
-        if !printed.is_empty() {
-            note(RunnerReported { output: Some(printed), ..RunnerReported::default() });
-        }
-        for (question, _) in &gone {
-            let reason = "the program asks no more".to_owned();
-            let closed = QuestionClosed { question: *question, reason };
-            events.push(Event::QuestionClosed(closed));
-        }
-        if !events.is_empty() {
-            journal.commit(self.now(), events).await?;
-        }
-        if !gone.is_empty() {
-            self.unblock(journal).await?;
-        }
-        for asked in new {
-            let id = self.question_id(journal, &asked.fingerprint).await?;
-            open.push((id, asked));
-        }
-        for (id, asked) in open.iter() {
-            if journal.read(|_, run| run.asked(*id) == Asked::No).await {
-                journal.ask(self.now(), in_inbox(*id, asked)).await?;
-                self.block(journal).await?;
-            }
-        }
-        Ok(())
-    }
-
-    /// The same for the same question after a restart. One that is asked once more after its end is another one.
-    async fn question_id(
-        &self,
-        journal: &RunJournal,
-        fingerprint: &str,
-    ) -> Result<QuestionId, Error> {
-        let is_it = |question: &Question| {
-            question.binding.as_ref().is_some_and(|binding| binding.arguments_hash == fingerprint)
-        };
-        let mut last = None;
-        let mut asked = 0;
-        for record in self.tree.store().journal().of(journal.id())? {
-            match record.event {
-                Event::QuestionAsked(question) if is_it(&question) => {
-                    (last, asked) = (Some(question.id), asked + 1);
-                }
-                _ => {}
-            }
-        }
-        if let Some(last) = last
-            && journal.read(|_, run| run.asked(last) == Asked::Open).await
-        {
-            return Ok(last);
-        }
-        let task = journal.id().to_string();
-        Ok(QuestionId::derived(&task, &format!("{fingerprint} {asked}")))
-    }
-
     /// Its session and the answers to its questions, from before a restart.
-    fn before(&self, task: TaskId) -> Result<(Option<String>, Vec<GivenAnswer>), Error> {
+    fn before(&self) -> Result<(Option<String>, Vec<GivenAnswer>), Error> {
         let (mut session, mut asked, mut answers) = (None, Vec::new(), Vec::new());
-        for record in self.tree.store().journal().of(task)? {
+        for record in self.attempt.engine.tree.store().journal().of(self.journal.id())? {
             match record.event {
                 Event::RunnerReported(reported) => session = reported.session.or(session),
                 Event::QuestionAsked(question) => asked.push(question),
@@ -336,34 +206,13 @@ impl Engine<'_> {
         Ok((session, answers))
     }
 
-    /// What a program said whose task has ended.
-    fn said_before(&self, task: TaskId) -> Result<Said, Error> {
-        let ends =
-            self.tree.store().journal().of(task)?.into_iter().rev().find_map(|record| match record
-                .event
-            {
-                Event::AgentEnd(result) => Some(*result),
-                _ => None,
-            });
-        let result = ends.and_then(|result| match result.error_details {
-            Some(error) => Some(Err((error.message, StatusReason::Error))),
-            None => result.final_message.map(Ok),
-        });
-        Ok(result.unwrap_or_else(|| Err(("it was cancelled".to_owned(), StatusReason::Error))))
-    }
-
-    async fn conclude(
-        &self,
-        journal: RunJournal,
-        ended: Ended,
-        halt: &CancellationToken,
-    ) -> Result<Said, Trouble> {
+    async fn conclude(self, ended: Ended) -> Result<Said, Trouble> {
         let done = RunnerReported {
             activity: Some(Activity::Ended.to_string()),
             usage: used(ended.usage),
             ..RunnerReported::default()
         };
-        journal.commit(self.now(), vec![Event::RunnerReported(Box::new(done))]).await?;
+        self.journal.commit(self.now(), vec![Event::RunnerReported(Box::new(done))]).await?;
         let (ending, said) = match ended.how {
             How::Finished => (Ending::Done, Ok(ended.text.clone())),
             How::TimedOut(why) => {
@@ -380,9 +229,9 @@ impl Engine<'_> {
                     Err((why, StatusReason::Error)),
                 )
             }
-            How::Stopped if halt.is_cancelled() => {
+            How::Stopped if self.attempt.halt.is_cancelled() => {
                 let ending = Ending::paused(StatusReason::Shutdown);
-                journal.end(&self.tree, &ending, None).await?;
+                self.journal.end(&self.attempt.engine.tree, &ending, None).await?;
                 return Err(Trouble::Wait(Wait::Parked));
             }
             How::Stopped => {
@@ -390,9 +239,24 @@ impl Engine<'_> {
                 (Ending::Cancelled(Some(why.clone())), Err((why, StatusReason::Error)))
             }
         };
-        journal.end(&self.tree, &ending, Some(ended.text)).await?;
+        self.journal.end(&self.attempt.engine.tree, &ending, Some(ended.text)).await?;
         Ok(said)
     }
+}
+
+/// What a program said whose task has ended.
+fn said_before(engine: &Engine<'_>, task: TaskId) -> Result<Said, Error> {
+    let ends = engine.tree.store().journal().of(task)?.into_iter().rev().find_map(|record| {
+        match record.event {
+            Event::AgentEnd(result) => Some(*result),
+            _ => None,
+        }
+    });
+    let result = ends.and_then(|result| match result.error_details {
+        Some(error) => Some(Err((error.message, StatusReason::Error))),
+        None => result.final_message.map(Ok),
+    });
+    Ok(result.unwrap_or_else(|| Err(("it was cancelled".to_owned(), StatusReason::Error))))
 }
 
 /// What a program used, as a task's sums take it; nothing where it said nothing.
@@ -404,26 +268,6 @@ fn used(usage: Usage) -> Option<windlass_core::message::Usage> {
         ..Default::default()
     };
     (usage != Usage::default()).then_some(said)
-}
-
-/// A program's question as the inbox shows it.
-fn in_inbox(id: QuestionId, asked: &RunnerQuestion) -> Question {
-    let kind = match asked.asks {
-        Asks::Permission => QuestionKind::Permission,
-        Asks::Choice | Asks::Confirm | Asks::Text => QuestionKind::Runner,
-    };
-    Question {
-        kind,
-        options: asked.options.clone(),
-        context: asked.context.clone(),
-        // After a restart the same question is known by this.
-        binding: Some(windlass_core::question::Binding {
-            arguments_hash: asked.fingerprint.clone(),
-            cwd: String::new(),
-            files: Vec::new(),
-        }),
-        ..question(id, asked.question.clone())
-    }
 }
 
 fn with_hint(error: ErrorDetails) -> String {

@@ -10,45 +10,77 @@ use windlass_core::question::Question;
 use windlass_core::status::StatusReason;
 
 use super::children::{ChildEnd, Script, ScriptEnd, Wanted};
-use super::places::{reason_for, with_port};
+use super::places::{Worktrees, reason_for, with_port};
 use super::{Engine, Error, StepEnd, Trouble, Wait, question};
-use crate::definition::{AgentWork, OWN_RUNNER};
+use crate::definition::{AgentWork, OWN_RUNNER, Work};
 use crate::next::Leaf;
 use crate::output::AgentOutput;
-use crate::state::Asked;
 use crate::{spell, template, worktree};
 
 /// What a person may say to a command whose end nobody knows.
 const INTERRUPTED_OPTIONS: [&str; 3] = ["Run it again", "It succeeded", "It failed"];
 
-impl Engine<'_> {
+/// One attempt at a step.
+#[derive(Clone, Copy)]
+pub(super) struct Attempt<'e> {
+    pub engine: &'e Engine<'e>,
+    pub leaf: &'e Leaf,
+    pub halt: &'e CancellationToken,
+}
+
+impl<'e> Attempt<'e> {
+    /// Works on the step until it has ended or waits.
+    pub(super) async fn work(self) -> Result<StepEnd, Trouble> {
+        match &self.leaf.step.work {
+            Work::Agent(work) => self.agent(work).await,
+            Work::Script { command, rerun } => self.script(command, *rerun).await,
+            Work::Ask { question, options } => self.ask(question, options).await,
+            Work::Merge(work) => self.merge(work).await,
+            Work::Parallel(work) => self.join(work).await,
+            // A loop is what its rounds are; it never works itself.
+            Work::Loop(_) => Ok(StepEnd::Ended(self.leaf.ended(StepResult::Succeeded))),
+        }
+    }
+
+    /// What names the task of the attempt.
+    pub(super) fn key(self) -> String {
+        format!("{} #{}", self.leaf.path, self.leaf.attempt)
+    }
+
+    pub(super) fn worktrees(self) -> Worktrees<'e> {
+        self.engine.worktrees(self.halt, self.leaf.attempt)
+    }
+
     /// Journals that a step begins, unless this attempt has.
     pub(super) async fn start(
-        &self,
-        leaf: &Leaf,
+        self,
         task: Option<TaskId>,
         text: String,
         with: Option<Question>,
     ) -> Result<(), Error> {
-        let (path, attempt) = (leaf.path.as_str(), leaf.attempt);
-        let has_begun = self.journal.read(|_, run| {
+        let (path, attempt) = (self.leaf.path.as_str(), self.leaf.attempt);
+        let has_begun = self.engine.journal.read(|_, run| {
             let started = run.step(path).and_then(|step| step.started.as_ref());
             started.is_some_and(|started| started.attempt == attempt)
         });
         if has_begun.await {
             return Ok(());
         }
-        let kind = leaf.step.work.kind().to_owned();
+        let kind = self.leaf.step.work.kind().to_owned();
         let started = StepStarted { step: path.to_owned(), attempt, kind, task, text };
         let asked = with.map(Event::QuestionAsked);
         let started = Event::WorkflowStepStarted(Box::new(started));
-        self.journal.commit(self.now(), [started].into_iter().chain(asked).collect()).await
+        self.engine.commit([started].into_iter().chain(asked).collect()).await
     }
 
     /// What templates find besides what was known when the step was chosen.
-    async fn variables(&self, leaf: &Leaf) -> serde_json::Map<String, Value> {
-        let mut variables = leaf.variables.clone();
-        let tree = self.journal.read(|_, run| run.worktrees.get(&leaf.worktree).cloned()).await;
+    async fn variables(self) -> serde_json::Map<String, Value> {
+        let mut variables = self.leaf.variables.clone();
+        let tree = self
+            .engine
+            .journal
+            .read(|_, run| run.worktrees.get(&self.leaf.worktree).cloned())
+            .await;
         if let Some(tree) = tree {
             variables.insert(
                 "worktree".to_owned(),
@@ -61,9 +93,10 @@ impl Engine<'_> {
     }
 
     /// The text of a step that has begun: what was rendered then counts.
-    async fn text_of(&self, leaf: &Leaf) -> Option<String> {
-        let (path, attempt) = (leaf.path.as_str(), leaf.attempt);
-        self.journal
+    pub(super) async fn text(self) -> Option<String> {
+        let (path, attempt) = (self.leaf.path.as_str(), self.leaf.attempt);
+        self.engine
+            .journal
             .read(|_, run| {
                 let started = run.step(path)?.started.as_ref()?;
                 (started.attempt == attempt).then(|| started.text.clone())
@@ -71,32 +104,27 @@ impl Engine<'_> {
             .await
     }
 
-    pub(super) async fn agent(
-        &self,
-        leaf: &Leaf,
-        work: &AgentWork,
-        halt: &CancellationToken,
-    ) -> Result<StepEnd, Trouble> {
-        let directory = self.place(&leaf.worktree, halt).await?;
-        let prompt = match self.text_of(leaf).await {
+    pub(super) async fn agent(self, work: &AgentWork) -> Result<StepEnd, Trouble> {
+        let directory = self.worktrees().place(&self.leaf.worktree).await?;
+        let prompt = match self.text().await {
             Some(text) => text,
-            None => spell::prompt(&self.source, &work.spell, &self.variables(leaf).await)
+            None => spell::prompt(&self.engine.source, &work.spell, &self.variables().await)
                 .map_err(|error| Trouble::Failed(error.to_string()))?,
         };
-        let runner = work.runner.as_deref().unwrap_or(&self.workflow.runner);
-        self.start(leaf, Some(self.child_id(&key(leaf))), prompt.clone(), None).await?;
+        let runner = work.runner.as_deref().unwrap_or(&self.engine.workflow.runner);
+        self.start(Some(self.engine.children().id(&self.key())), prompt.clone(), None).await?;
         let said = match runner {
-            OWN_RUNNER => self.own_agent(leaf, work, &prompt, &directory, halt).await?,
-            other => self.program(leaf, work, other, &prompt, &directory, halt).await?,
+            OWN_RUNNER => self.own_agent(work, &prompt, &directory).await?,
+            other => self.program(work, other, &prompt, &directory).await?,
         };
-        let changed = self.changed_files(&leaf.worktree, &directory).await?;
+        let changed = self.changed_files(&self.leaf.worktree, &directory).await?;
         let ended = match said {
-            Ok(text) => agent_end(leaf, &text, changed),
+            Ok(text) => agent_end(self.leaf, &text, changed),
             Err((error, reason)) => StepEnded {
                 output: json!({ "summary": "", "outputs": {}, "changed_files": changed }),
                 error: Some(error),
                 reason: Some(reason),
-                ..leaf.ended(StepResult::Failed)
+                ..self.leaf.ended(StepResult::Failed)
             },
         };
         Ok(StepEnd::Ended(ended))
@@ -104,53 +132,51 @@ impl Engine<'_> {
 
     /// What our own loop said at its end, or why it said nothing.
     pub(super) async fn own_agent(
-        &self,
-        leaf: &Leaf,
+        self,
         work: &AgentWork,
         prompt: &str,
         directory: &Path,
-        halt: &CancellationToken,
     ) -> Result<Result<String, (String, StatusReason)>, Trouble> {
         let wanted = Wanted {
-            key: &key(leaf),
+            key: &self.key(),
             goal: prompt.to_owned(),
             directory,
             part: WorkflowPart::Agent {
-                step: leaf.path.clone(),
-                is_try: self.workflow.is_try(&leaf.path),
+                step: self.leaf.path.clone(),
+                is_try: self.engine.workflow.is_try(&self.leaf.path),
             },
-            timeout_seconds: leaf.step.timeout.map(|timeout| timeout.as_secs()),
+            timeout_seconds: self.leaf.step.timeout.map(|timeout| timeout.as_secs()),
             model: work.model.clone(),
             profile: work.profile,
         };
-        let task = self.create(wanted).await?;
-        Ok(match self.drive(task, halt).await? {
+        let task = self.engine.children().create(wanted).await?;
+        Ok(match self.engine.children().drive(task, self.halt).await? {
             ChildEnd::Done(state) => Ok(state.last_reply.final_text.clone().unwrap_or_default()),
             ChildEnd::Failed { error, reason } => Err((error, reason_for(reason))),
         })
     }
 
     /// Files that differ from where the worktree began (WF-026).
-    async fn changed_files(&self, name: &str, directory: &Path) -> Result<Vec<String>, Trouble> {
-        let base =
-            self.journal.read(|_, run| run.worktrees.get(name).map(|tree| tree.base.clone())).await;
+    async fn changed_files(self, name: &str, directory: &Path) -> Result<Vec<String>, Trouble> {
+        let base = self
+            .engine
+            .journal
+            .read(|_, run| run.worktrees.get(name).map(|tree| tree.base.clone()))
+            .await;
         let Some(base) = base else { return Ok(Vec::new()) };
         let directory = directory.to_owned();
-        self.with_git(move |git| worktree::changed_files(git, &directory, &base)).await
+        self.engine
+            .repository
+            .with(move |git| worktree::changed_files(git, &directory, &base))
+            .await
     }
 
-    pub(super) async fn script(
-        &self,
-        leaf: &Leaf,
-        command: &str,
-        rerun: bool,
-        halt: &CancellationToken,
-    ) -> Result<StepEnd, Trouble> {
-        let directory = self.place(&leaf.worktree, halt).await?;
-        let command = match self.text_of(leaf).await {
+    pub(super) async fn script(self, command: &str, rerun: bool) -> Result<StepEnd, Trouble> {
+        let directory = self.worktrees().place(&self.leaf.worktree).await?;
+        let command = match self.text().await {
             Some(text) => text,
             None => {
-                let variables = self.variables(leaf).await;
+                let variables = self.variables().await;
                 let port = variables.get("worktree").and_then(|tree| tree["port"].as_u64());
                 let quoted = template::quoted_for_shell(&variables);
                 let text = template::render(command, &quoted)
@@ -158,99 +184,87 @@ impl Engine<'_> {
                 with_port(&text, port.and_then(|port| u16::try_from(port).ok()))
             }
         };
-        self.start(leaf, Some(self.child_id(&key(leaf))), command.clone(), None).await?;
+        self.start(Some(self.engine.children().id(&self.key())), command.clone(), None).await?;
         let script = Script {
-            key: &key(leaf),
-            step: &leaf.path,
+            key: &self.key(),
+            step: &self.leaf.path,
             command: &command,
             directory: &directory,
-            timeout_seconds: leaf.step.timeout.map(|timeout| timeout.as_secs()),
+            timeout_seconds: self.leaf.step.timeout.map(|timeout| timeout.as_secs()),
         };
-        let ended = match self.run_script(script, halt).await? {
-            ScriptEnd::Exited { code, output } => script_ended(leaf, code, &output),
+        let ended = match self.engine.children().run_script(script, self.halt).await? {
+            ScriptEnd::Exited { code, output } => script_ended(self.leaf, code, &output),
             ScriptEnd::Failed { error, output, reason } => StepEnded {
                 output: json!({ "output": output, "exit_code": null }),
                 error: Some(error),
                 reason: Some(reason_for(reason)),
-                ..leaf.ended(StepResult::Failed)
+                ..self.leaf.ended(StepResult::Failed)
             },
-            ScriptEnd::Unknown if rerun => return self.again(leaf, halt).await,
-            ScriptEnd::Unknown => return self.interrupted(leaf, halt).await,
+            ScriptEnd::Unknown if rerun => return self.again().await,
+            ScriptEnd::Unknown => return self.interrupted().await,
         };
         Ok(StepEnd::Ended(ended))
     }
 
     /// Begins the next attempt of a step that may be repeated.
-    async fn again(&self, leaf: &Leaf, halt: &CancellationToken) -> Result<StepEnd, Trouble> {
-        let next = Leaf { attempt: leaf.attempt + 1, ..leaf.clone() };
-        let crate::definition::Work::Script { command, rerun } = &leaf.step.work else {
-            return Ok(StepEnd::Ended(leaf.ended(StepResult::Failed)));
+    async fn again(self) -> Result<StepEnd, Trouble> {
+        let next = Leaf { attempt: self.leaf.attempt + 1, ..self.leaf.clone() };
+        let Work::Script { command, rerun } = &self.leaf.step.work else {
+            return Ok(StepEnd::Ended(self.leaf.ended(StepResult::Failed)));
         };
-        Box::pin(self.script(&next, command, *rerun, halt)).await
+        Box::pin(Attempt { leaf: &next, ..self }.script(command, *rerun)).await
     }
 
     /// A command whose end nobody knows is not run again by itself: a person decides.
-    async fn interrupted(&self, leaf: &Leaf, halt: &CancellationToken) -> Result<StepEnd, Trouble> {
-        let id = QuestionId::derived(&self.id().to_string(), &format!("interrupted {}", key(leaf)));
-        let answer = self.journal.read(|_, run| match run.asked(id) {
-            Asked::Answered(answer) => Some(answer.text.clone()),
-            Asked::No | Asked::Open => None,
-        });
-        match answer.await.as_deref() {
+    async fn interrupted(self) -> Result<StepEnd, Trouble> {
+        let id = QuestionId::derived(
+            &self.engine.id().to_string(),
+            &format!("interrupted {}", self.key()),
+        );
+        match self.engine.journal.answer_to(id).await.as_deref() {
             None => {
                 let text = format!(
                     "The command of step `{}` was interrupted; whether it ended is not known.",
-                    leaf.path
+                    self.leaf.path
                 );
                 let asked = Question {
-                    context: self.text_of(leaf).await,
+                    context: self.text().await,
                     options: INTERRUPTED_OPTIONS.map(str::to_owned).to_vec(),
                     ..question(id, text)
                 };
-                self.journal.ask(self.now(), asked).await?;
+                self.engine.ask(asked).await?;
                 Err(Trouble::Wait(Wait::Answer(id)))
             }
-            Some(text) if text == INTERRUPTED_OPTIONS[0] => self.again(leaf, halt).await,
+            Some(text) if text == INTERRUPTED_OPTIONS[0] => self.again().await,
             Some(text) if text == INTERRUPTED_OPTIONS[1] => {
-                Ok(StepEnd::Ended(script_ended(leaf, 0, "")))
+                Ok(StepEnd::Ended(script_ended(self.leaf, 0, "")))
             }
             Some(_) => Ok(StepEnd::Ended(StepEnded {
                 error: Some("it was interrupted".to_owned()),
                 reason: Some(StatusReason::Error),
-                ..leaf.ended(StepResult::Failed)
+                ..self.leaf.ended(StepResult::Failed)
             })),
         }
     }
 
-    pub(super) async fn ask(
-        &self,
-        leaf: &Leaf,
-        text: &str,
-        options: &[String],
-    ) -> Result<StepEnd, Trouble> {
-        let id = QuestionId::derived(&self.id().to_string(), &format!("ask {}", key(leaf)));
-        let answer = self.journal.read(|_, run| match run.asked(id) {
-            Asked::Answered(answer) => Some(answer.text.clone()),
-            Asked::No | Asked::Open => None,
-        });
-        if let Some(answer) = answer.await {
+    pub(super) async fn ask(self, text: &str, options: &[String]) -> Result<StepEnd, Trouble> {
+        let id = QuestionId::derived(&self.engine.id().to_string(), &format!("ask {}", self.key()));
+        if let Some(answer) = self.engine.journal.answer_to(id).await {
             let output = json!({ "answer": answer });
-            return Ok(StepEnd::Ended(StepEnded { output, ..leaf.ended(StepResult::Succeeded) }));
+            return Ok(StepEnd::Ended(StepEnded {
+                output,
+                ..self.leaf.ended(StepResult::Succeeded)
+            }));
         }
-        let text = match self.text_of(leaf).await {
+        let text = match self.text().await {
             Some(text) => text,
-            None => template::render(text, &self.variables(leaf).await)
+            None => template::render(text, &self.variables().await)
                 .map_err(|error| Trouble::Failed(error.to_string()))?,
         };
         let asked = Question { options: options.to_vec(), ..question(id, text.clone()) };
-        self.start(leaf, None, text, Some(asked)).await?;
+        self.start(None, text, Some(asked)).await?;
         Err(Trouble::Wait(Wait::Answer(id)))
     }
-}
-
-/// What names the task of an attempt.
-pub(super) fn key(leaf: &Leaf) -> String {
-    format!("{} #{}", leaf.path, leaf.attempt)
 }
 
 /// What an agent said, by the output contract (WF-053…058).

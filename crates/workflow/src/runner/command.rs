@@ -133,6 +133,7 @@ impl Terminal {
             question: question.text.clone(),
             options: question.options.clone(),
             context: Some(question.context.clone()).filter(|context| !context.is_empty()),
+            edits: Vec::new(),
         };
         self.open = Some((id, question));
         Act::Ask(ask)

@@ -1,11 +1,15 @@
 //! What comes next in a run, from its events alone.
 
 use serde_json::json;
-use windlass_core::event::{Event, StepEnded, StepResult, StepStarted, WorkflowSource};
+use windlass_core::event::{
+    Event, QuestionAnswered, StatusChanged, StepEnded, StepResult, StepStarted, WorkflowSource,
+};
 use windlass_core::id::TaskId;
+use windlass_core::question::Answer;
+use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_workflow::RunState;
 use windlass_workflow::definition::Workflow;
-use windlass_workflow::next::{Next, Run};
+use windlass_workflow::next::{Next, Run, failure_question, more_rounds};
 
 struct Story {
     workflow: Workflow,
@@ -32,8 +36,7 @@ impl Story {
 
     fn next(&self) -> Next {
         let id = TaskId::derived("run", "test");
-        Run { id, workflow: &self.workflow, source: &self.source, state: &self.state, retry: None }
-            .next()
+        Run { id, workflow: &self.workflow, source: &self.source, state: &self.state }.next()
     }
 
     /// The steps that may work now; steps that end by themselves are ended on the way.
@@ -219,4 +222,41 @@ fn a_step_that_has_ended_does_not_come_again() {
     assert_ne!(story.state, again);
     assert_eq!(story.ready(), before);
     assert!(!before.contains(&"build".to_owned()));
+}
+
+/// A run that was killed right after somebody resumed it still tries the failed step again.
+#[test]
+fn a_failed_step_is_tried_again_after_the_run_has_stopped() {
+    let mut story = Story::new(LOOP);
+    story.fail("build");
+    assert_eq!(story.ready(), ["stop build"]);
+    let stuck = StatusChanged::new(TaskStatus::Running, TaskStatus::Blocked, StatusReason::Error);
+    story.state.apply(&Event::StatusChanged(stuck));
+    let resumed = StatusChanged::new(TaskStatus::Blocked, TaskStatus::Running, StatusReason::User);
+    story.state.apply(&Event::StatusChanged(resumed));
+    assert_eq!(story.ready(), ["build"]);
+    let Next::Work(leaves) = story.next() else { panic!("it works") };
+    assert_eq!(leaves[0].attempt, 2);
+}
+
+/// A loop that has used up its rounds continues where it was with those that a person adds.
+#[test]
+fn a_person_adds_rounds_to_a_loop() {
+    let mut story = Story::new(LOOP);
+    story.succeed("build");
+    for round in 1..=3 {
+        story.fail(&format!("fix[{round}].test"));
+        story.succeed(&format!("fix[{round}].repair"));
+    }
+    assert_eq!(story.ready(), ["stop fix"]);
+    let run = TaskId::derived("run", "test");
+    let question = failure_question(run, story.state.end_of("fix").unwrap());
+    let answer =
+        Answer { text: more_rounds(2), by: "ada".to_owned(), at: jiff::Timestamp::UNIX_EPOCH };
+    let answered = QuestionAnswered { question, answer };
+    story.state.apply(&Event::QuestionAnswered(answered));
+    assert_eq!(story.ready(), ["fix[4].test"]);
+    assert_eq!(story.variable("loop.max"), 5);
+    story.succeed("fix[4].test");
+    assert_eq!(story.ready(), ["done"]);
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use windlass_workflow::runner::{
-    Activity, Asks, Claude, Codex, Command, GivenAnswer, How, Job, Limits, Order, Report,
+    Activity, Asks, Claude, Codex, Command, Edit, GivenAnswer, How, Job, Limits, Order, Report,
 };
 
 use crate::runner_place::{Place, always, silent};
@@ -347,4 +347,43 @@ async fn a_command_that_fails_says_its_last_line() {
         .run(&bash("echo reading; echo 'no key found'; exit 4"), place.job("go"), silent)
         .await;
     assert_eq!(failure(&run.ended.how), "`script`: no key found; it ended with code 4");
+}
+
+/// One yes elsewhere switched every later question off; here it allows what was asked, whatever the program suggests.
+#[tokio::test]
+async fn no_answer_takes_all_brakes_off() {
+    let place = Place::new();
+    let ask = ASK.replace("Bash", "ExitPlanMode").replace(
+        r#"{"type":"addRules","destination":"localSettings"}"#,
+        r#"{"type":"setMode","mode":"bypassPermissions","destination":"session"}"#,
+    );
+    let script =
+        format!("read; echo '{ask}'; read answer; echo \"$answer\" > answer; echo 'RESULT'");
+    for answer in ["Allow", "Allow All"] {
+        place.run(&claude(&place, &script), place.job("go"), always(answer)).await;
+        let said = place.read("answer");
+        assert!(said.contains(r#""behavior":"allow""#) && !said.contains("bypass"), "{said}");
+    }
+}
+
+/// A Claude Code that started windlass leaves marks by which a second one would think that it runs inside it.
+#[tokio::test]
+async fn claude_code_does_not_see_another_one_around_it() {
+    let place = Place::new();
+    let script = "echo \"[$CLAUDECODE][$CLAUDE_CODE_ENTRYPOINT]\" > marks; read; echo 'RESULT'";
+    place.run(&claude(&place, script), place.job("go"), silent).await;
+    assert_eq!(place.read("marks"), "[][]\n");
+}
+
+/// A program that asks to edit a file says which, so that it can be claimed first.
+#[tokio::test]
+async fn a_question_names_the_file_that_it_would_edit() {
+    let place = Place::new();
+    let ask = ASK
+        .replace("Bash", "Edit")
+        .replace(r#"{"command":"make"}"#, r#"{"file_path":"/w/a.rs","old_string":"one"}"#);
+    let script = format!("read; echo '{ask}'; read answer; echo 'RESULT'");
+    let run = place.run(&claude(&place, &script), place.job("go"), always("Allow")).await;
+    let edit = Edit { path: "/w/a.rs".to_owned(), old: Some("one".to_owned()) };
+    assert_eq!(run.questions()[0].edits, [edit]);
 }

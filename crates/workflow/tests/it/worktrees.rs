@@ -172,9 +172,9 @@ fn the_base_is_the_head_or_the_remote() {
     repository.write("b.txt", "x");
     repository.by_hand("git add -A && git commit -qm unpushed");
     let git = repository.git();
-    let (head, target) = worktree::base(&git, Base::Head, None).unwrap();
+    let (head, target) = worktree::base(&git, &Base::Head, None).unwrap();
     assert_eq!((head, target.as_deref()), (repository.head("main"), Some("main")));
-    assert_eq!(worktree::base(&git, Base::Fresh, None).unwrap().0, pushed);
+    assert_eq!(worktree::base(&git, &Base::Fresh, None).unwrap().0, pushed);
 }
 
 #[test]
@@ -186,11 +186,11 @@ fn unusable_repositories_are_named() {
     let error = Git::open(&none.path().join("bare")).unwrap_err().to_string();
     assert!(error.ends_with("is a bare repository; start in a checkout of it"), "{error}");
     let fresh = Git::open(&none.path().join("fresh")).unwrap();
-    let error = worktree::base(&fresh, Base::Head, None).unwrap_err().to_string();
+    let error = worktree::base(&fresh, &Base::Head, None).unwrap_err().to_string();
     assert_eq!(error, "the repository has no commit yet");
     let repository = Repository::new();
     repository.by_hand("git checkout -q --detach");
-    let error = worktree::base(&repository.git(), Base::Fresh, None).unwrap_err().to_string();
+    let error = worktree::base(&repository.git(), &Base::Fresh, None).unwrap_err().to_string();
     assert_eq!(error, "the head is detached: name the branch with `target`");
 }
 
@@ -244,4 +244,85 @@ fn hooks_do_not_run() {
     write(Path::new(&tree.path), "b.txt", "x");
     assert!(worktree::commit_all(&repository.git(), Path::new(&tree.path), "all").unwrap());
     assert!(!marker.exists());
+}
+
+/// Any branch, tag or commit is a base; one that is not there is named.
+#[test]
+fn a_worktree_begins_at_any_commit() {
+    let repository = Repository::new();
+    let first = repository.head("main");
+    repository.by_hand("git tag v1 && git commit -q --allow-empty -m second");
+    let base = |name: &str| worktree::base(&repository.git(), &Base::Named(name.to_owned()), None);
+    assert_eq!(base("v1").unwrap(), (first, Some("main".to_owned())));
+    let error = base("v2").unwrap_err().to_string();
+    assert_eq!(error, "there is no commit `v2` to begin at");
+}
+
+/// Names of files never become arguments: together they would be longer than a command line may be.
+#[test]
+fn twelve_thousand_changed_files_are_committed_and_known() {
+    let repository = Repository::new();
+    let tree = repository.worktree("vast");
+    let path = Path::new(&tree.path);
+    let name = "n".repeat(200);
+    for number in 0..12_000 {
+        std::fs::write(path.join(format!("{name}{number}")), "x").unwrap();
+    }
+    let git = repository.git();
+    assert!(worktree::commit_all(&git, path, "vast").unwrap());
+    assert_eq!(worktree::changed_files(&git, path, &tree.base).unwrap().len(), 12_000);
+    assert_eq!(worktree::changes(&git, path).unwrap(), [""; 0]);
+}
+
+/// A resume looks at every worktree; with many of them that must stay quick.
+#[test]
+fn many_worktrees_do_not_hold_up_a_resume() {
+    let repository = Repository::new();
+    let base = repository.head("main");
+    // As git registers them, without the minutes that two hundred checkouts would take.
+    for number in 0..200 {
+        let own = repository.top().join(format!(".git/worktrees/w{number}"));
+        let tree = repository.top().with_file_name(format!("many/{number}"));
+        std::fs::create_dir_all(&tree).unwrap();
+        write(&own, "HEAD", &format!("{base}\n"));
+        write(&own, "commondir", "../..\n");
+        write(&own, "gitdir", &format!("{}/.git\n", tree.display()));
+        write(&tree, ".git", &format!("gitdir: {}\n", own.display()));
+    }
+    let tree = repository.worktree("one");
+    let begun = std::time::Instant::now();
+    worktree::restore(&repository.git(), &tree).unwrap();
+    assert_eq!(worktree::list(&repository.git()).unwrap().len(), 202);
+    assert!(begun.elapsed() < std::time::Duration::from_secs(10), "{:?}", begun.elapsed());
+}
+
+/// A person whose git has no name yet can still have work committed.
+#[test]
+fn work_is_committed_without_an_identity() {
+    let repository = Repository::new();
+    repository.by_hand("git config --unset user.name && git config --unset user.email");
+    let tree = repository.worktree("one");
+    write(Path::new(&tree.path), "new.txt", "x");
+    let git = repository.git();
+    assert!(worktree::commit_all(&git, Path::new(&tree.path), "work").unwrap());
+    assert_eq!(by_hand(Path::new(&tree.path), "git log -1 --format=%s"), "work\n");
+}
+
+/// A submodule that cannot be had stops the worktree with git's words, and nothing is half made.
+#[test]
+fn a_missing_submodule_is_named() {
+    let repository = Repository::new();
+    let other = tempfile::tempdir().unwrap();
+    by_hand(
+        other.path(),
+        "git init -q -b main . && git -c user.name=A -c user.email=a@b.c commit -q --allow-empty -m x",
+    );
+    let place = other.path().display();
+    repository.by_hand(&format!(
+        "git -c protocol.file.allow=always submodule add -q {place} lib && git commit -qm lib && rm -rf .git/modules/lib"
+    ));
+    drop(other);
+    let planned = repository.planned("one");
+    let error = worktree::add(&repository.git(), &planned).unwrap_err().to_string();
+    assert!(error.contains("submodule") && error.contains("lib"), "{error}");
 }

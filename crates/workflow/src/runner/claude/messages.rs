@@ -10,7 +10,7 @@ use crate::runner::acts::{Act, Noise, Outcome, array, text_of};
 use crate::runner::lines::Lines;
 use crate::runner::permission::{fingerprint, read_permission};
 use crate::runner::session::Dialect;
-use crate::runner::{Activity, Asks, Report, RunnerQuestion, Usage};
+use crate::runner::{Activity, Asks, Edit, Report, RunnerQuestion, Usage};
 
 /// The request by which we interrupt it; one is enough.
 const INTERRUPT: &str = "windlass-interrupt";
@@ -162,6 +162,7 @@ impl Messages {
             question: format!("Claude Code asks to use `{tool}`{}", described(request)),
             options: PERMISSION_OPTIONS.map(str::to_owned).to_vec(),
             context: Some(context),
+            edits: edits_of(&tool, &input),
         }));
         let suggestions = request["permission_suggestions"].clone();
         self.requests.insert(id, Waiting::Permission { input, suggestions });
@@ -261,8 +262,8 @@ fn permission(decision: Permission, input: &Value, suggestions: &Value) -> Value
     match decision {
         Permission::Allow => json!({"behavior": "allow", "updatedInput": input}),
         Permission::AllowAll => {
-            let rules = array(suggestions).map(|suggestion| {
-                let mut rule = suggestion.clone();
+            let rules = array(suggestions).filter(|one| !takes_all_brakes_off(one)).map(|one| {
+                let mut rule = one.clone();
                 rule["destination"] = json!("session");
                 rule
             });
@@ -274,6 +275,12 @@ fn permission(decision: Permission, input: &Value, suggestions: &Value) -> Value
         }
         Permission::Deny { comment } => json!({"behavior": "deny", "message": comment}),
     }
+}
+
+/// A mode in which it would ask for nothing any more: no answer to one question means that.
+fn takes_all_brakes_off(suggestion: &Value) -> bool {
+    let mode = suggestion["mode"].as_str().unwrap_or_default();
+    suggestion["type"] == "setMode" && !matches!(mode, "default" | "acceptEdits" | "plan")
 }
 
 fn on_stream_event(event: &Value, acts: &mut Vec<Act>) {
@@ -317,6 +324,7 @@ fn question_of(request: &str, number: usize, question: &Value) -> RunnerQuestion
         question: text,
         context: Some(described.collect::<Vec<_>>().join("\n")).filter(|text| !text.is_empty()),
         options,
+        edits: Vec::new(),
     }
 }
 
@@ -345,6 +353,19 @@ fn described(request: &Value) -> String {
     match request["description"].as_str().filter(|text| !text.is_empty()) {
         Some(text) => format!(": {text}"),
         None => String::new(),
+    }
+}
+
+/// The file that a tool would change, and the text in it that it would replace.
+fn edits_of(tool: &str, input: &Value) -> Vec<Edit> {
+    let path = input["file_path"].as_str().or_else(|| input["notebook_path"].as_str());
+    let Some(path) = path.filter(|_| WRITERS.contains(&tool)) else { return Vec::new() };
+    let edit = |old: Option<&str>| Edit { path: path.to_owned(), old: old.map(str::to_owned) };
+    match &input["edits"] {
+        Value::Array(several) => {
+            several.iter().map(|one| edit(one["old_string"].as_str())).collect()
+        }
+        _ => vec![edit(input["old_string"].as_str())],
     }
 }
 

@@ -11,7 +11,7 @@ use crate::runner::acts::{Act, Noise, Outcome, array, text_of};
 use crate::runner::lines::Lines;
 use crate::runner::permission::{fingerprint, read_permission};
 use crate::runner::session::Dialect;
-use crate::runner::{Activity, Asks, Job, Report, RunnerQuestion, Usage};
+use crate::runner::{Activity, Asks, Edit, Job, Report, RunnerQuestion, Usage};
 
 // Our own requests, by the ids that they have.
 const INITIALIZE: u64 = 1;
@@ -34,8 +34,8 @@ pub(super) struct Rpc {
     turn: String,
     /// Requests of codex that wait for a person, by our question's id.
     requests: BTreeMap<String, Request>,
-    /// The changes of files that it proposes, by item.
-    changes: BTreeMap<String, String>,
+    /// The changes of files that it proposes, by item: as a person reads them, and which files.
+    changes: BTreeMap<String, (String, Vec<Edit>)>,
     last_text: String,
     noise: Noise,
 }
@@ -201,7 +201,9 @@ impl Rpc {
             ],
             "fileChange" => {
                 let changes = changes(item);
-                self.changes.insert(text_of(&item["id"]), changes.clone());
+                let paths = array(&item["changes"]).map(|change| text_of(&change["path"]));
+                let edits = paths.map(|path| Edit { path, old: None }).collect();
+                self.changes.insert(text_of(&item["id"]), (changes.clone(), edits));
                 vec![Act::activity(Activity::Writing), Act::output(format!("{changes}\n"))]
             }
             "mcpToolCall" => vec![
@@ -239,6 +241,7 @@ impl Rpc {
     }
 
     fn on_request(&mut self, method: &str, id: &Value, params: &Value) -> Vec<Act> {
+        let mut edits = Vec::new();
         let (form, question, context) = match method {
             "item/commandExecution/requestApproval" => {
                 let command = text_of(&params["command"]);
@@ -247,7 +250,8 @@ impl Rpc {
             }
             "item/fileChange/requestApproval" => {
                 let item = text_of(&params["itemId"]);
-                let changes = self.changes.get(&item).cloned().unwrap_or_default();
+                let (changes, files) = self.changes.get(&item).cloned().unwrap_or_default();
+                edits = files;
                 (Form::Decision, "codex asks to change files", changes)
             }
             "item/permissions/requestApproval" => {
@@ -279,6 +283,7 @@ impl Rpc {
             question,
             options: PERMISSION_OPTIONS.map(str::to_owned).to_vec(),
             context: Some(context),
+            edits,
         };
         self.requests.insert(key, Request { id: id.clone(), form });
         vec![Act::Ask(ask)]
@@ -381,6 +386,7 @@ fn input_question(request: &Value, number: usize, question: &Value) -> RunnerQue
         question: text_of(&question["question"]),
         options,
         context: None,
+        edits: Vec::new(),
     }
 }
 
