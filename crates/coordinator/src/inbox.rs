@@ -55,6 +55,20 @@ impl Inbox<'_> {
         Ok(found)
     }
 
+    /// Resolves when a program that works for a task asks: it waits at its question, and its task runs on.
+    pub async fn next_of_program(self, task: TaskId) -> Result<QuestionId, Error> {
+        let mut changes = self.coordinator.store.changes();
+        loop {
+            changes.mark_seen();
+            let open = self.below(task)?;
+            let asked = open.iter().find(|asked| asked.row.question.is_of_program());
+            if let Some(asked) = asked {
+                return Ok(asked.row.question.id);
+            }
+            changes.changed().await?;
+        }
+    }
+
     /// A question, open or not.
     pub fn get(self, question: QuestionId) -> Result<Option<OpenQuestion>, Error> {
         let row = self.coordinator.store.questions().get(question)?;

@@ -10,19 +10,25 @@ use std::path::{Path, PathBuf};
 
 use windlass_core::axes::Axes;
 use windlass_core::command::{ExecutionConfig, TaskCommand};
-use windlass_core::event::{Driver, TaskCreated, WorkflowPart, WorkflowSource};
+use windlass_core::event::{Driver, StepEnded, TaskCreated, WorkflowPart, WorkflowSource};
 use windlass_core::id::{SessionId, TaskId};
 use windlass_core::text::one_line;
 use windlass_store::Created;
-use windlass_workflow::definition::{Place, Workflow};
-use windlass_workflow::files::{FileError, Files};
+use windlass_workflow::RunState;
+use windlass_workflow::definition::{Base, Place, Workflow};
+use windlass_workflow::files::{FileErrors, Files};
+use windlass_workflow::git::Git;
+use windlass_workflow::next::{failure_question, more_rounds};
+use windlass_workflow::state::Asked;
+use windlass_workflow::worktree;
 
 use crate::submit::usable;
 use crate::{Coordinator, Error};
 
+pub use drive::worktrees_beside;
 pub use view::{MergeView, RunRow, RunView, StepView, WorktreeView};
 pub use windlass_workflow::Rendered;
-pub use windlass_workflow::definition::schema;
+pub use windlass_workflow::definition::{MAX_ROUNDS, schema};
 
 /// How wide the title of a run is in lists.
 const TITLE: usize = 200;
@@ -109,12 +115,14 @@ impl Workflows<'_> {
     pub fn check(self, directory: &Path, name: &str) -> Result<WorkflowView, Error> {
         let files = Files::of(directory);
         let (workflow, source) = files.source(name, BTreeMap::new()).map_err(wrong)?;
-        let failed = windlass_workflow::render(&workflow, &source)
+        let failed: Vec<String> = windlass_workflow::render(&workflow, &source)
             .into_iter()
-            .find_map(|step| Some((step.step, step.error?)));
-        if let Some((step, error)) = failed {
-            let path = source.path;
-            return Err(Error::Workflow(format!("{path}: step `{step}`: {error}")));
+            .filter_map(|step| {
+                Some(format!("{}: step `{}`: {}", source.path, step.step, step.error?))
+            })
+            .collect();
+        if !failed.is_empty() {
+            return Err(Error::Workflow(failed.join("\n")));
         }
         Ok(self.view(directory, &workflow, PathBuf::from(&source.path)))
     }
@@ -131,6 +139,18 @@ impl Workflows<'_> {
         check_inputs(&workflow, &source.inputs, Given::Some)?;
         source.title = title.to_owned();
         Ok(windlass_workflow::render(&workflow, &source))
+    }
+
+    /// Files of a checkout that a run would not see in its worktree, because they are not committed.
+    pub fn left_out(self, directory: &Path, name: &str) -> Vec<String> {
+        let Ok((workflow, _)) = Files::of(directory).source(name, BTreeMap::new()) else {
+            return Vec::new();
+        };
+        let begins_here =
+            matches!(&workflow.place, Place::Worktree(spec) if spec.base == Base::Head);
+        // Where git does not answer, the run itself says why.
+        let changes = Git::open(directory).and_then(|git| worktree::changes(&git, git.top()));
+        changes.unwrap_or_default().into_iter().filter(|_| begins_here).collect()
     }
 
     /// Makes a run. It is durable when this returns; whoever drives the task works on it.
@@ -157,6 +177,21 @@ impl Workflows<'_> {
         source.approved = true;
         let files = Files::of(&usable(&wanted.directory)?);
         self.create(&files, &workflow, source, wanted).await
+    }
+
+    /// Gives a loop that has used up its rounds more of them, as an answer to its question.
+    pub async fn add_rounds(self, run: TaskId, count: u32, by: &str) -> Result<(), Error> {
+        let records = self.coordinator.tasks().journal(run)?;
+        let state = RunState::fold(records.iter().map(|record| &record.event));
+        let ended = state.steps().filter_map(|(_, step)| step.ended.as_ref());
+        let is_open = |ended: &&StepEnded| state.asked(failure_question(run, ended)) == Asked::Open;
+        let Some(ended) = ended.filter(|ended| !ended.output["rounds"].is_null()).find(is_open)
+        else {
+            let words = format!("no loop of `{run}` waits for more rounds");
+            return Err(Error::Workflow(words));
+        };
+        let question = failure_question(run, ended);
+        self.coordinator.inbox().answer(question, &more_rounds(count), by).await.map(drop)
     }
 
     async fn create(
@@ -234,6 +269,6 @@ fn check_inputs(
     }
 }
 
-fn wrong(error: FileError) -> Error {
+fn wrong(error: FileErrors) -> Error {
     Error::Workflow(error.to_string())
 }

@@ -143,6 +143,10 @@ async fn segment(
     };
     let mut frames = tokio::time::interval(show::FRAME);
     let live = screen.is_live();
+    let is_run = coordinator.tasks().state(task)?.created.workflow.is_some();
+    let can_ask = is_run && app.style.can_ask && screen.is_for_people();
+    // Boxed, so that it can be begun again after each question.
+    let mut asking = Box::pin(coordinator.inbox().next_of_program(task));
     let mut steering = Steering::begin(app, task, live);
     // On a worker, where what it waits for arrives: on this thread, which shows, each event would cost a
     // hop and wait for the showing of the one before.
@@ -163,6 +167,16 @@ async fn segment(
             },
             _ = frames.tick(), if live => screen.tick(),
             keys = steering.keys() => steering.take(keys, screen).await,
+            asked = &mut asking, if can_ask && !stop.is_cancelled() => {
+                screen.clear();
+                notify(app, task, "a question waits");
+                drop(steering);
+                if let ask::Answered::No = ask::inline(app, asked?, interrupts).await? {
+                    stop.cancel();
+                }
+                steering = Steering::begin(app, task, live);
+                asking.set(coordinator.inbox().next_of_program(task));
+            }
             interrupt = interrupts.recv() => {
                 let again = stop.is_cancelled() && interrupt != Interrupt::End;
                 if again {

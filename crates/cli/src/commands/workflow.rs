@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use windlass_coordinator::workflows::{NewRun, RunView, WorkflowView, schema};
+use windlass_coordinator::workflows::{MAX_ROUNDS, NewRun, RunView, WorkflowView, schema};
 use windlass_core::axes::{Axes, PermissionProfile};
 use windlass_core::command::ExecutionConfig;
 use windlass_core::event::Driver;
@@ -39,6 +39,7 @@ Examples:
   windlass workflow status                 every run, the newest first
   windlass workflow status 7K2M --json     one run with its steps and outputs
   windlass workflow resume 7K2M            with the step that failed
+  windlass workflow resume 7K2M --rounds 3 with more rounds for its loop
   windlass workflow cancel 7K2M
 
 Files are in .windlass/workflows/*.yaml, their prompts in .windlass/spells/*.md.
@@ -84,6 +85,9 @@ pub enum WorkflowAction {
     Resume {
         /// The run: its id, any unique suffix of it, or the workflow's name for its newest run
         run: String,
+        /// More rounds for a loop that has used up its own
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_ROUNDS)))]
+        rounds: Option<u32>,
         /// Where commands run
         #[command(flatten)]
         sandbox: SandboxArgs,
@@ -152,10 +156,14 @@ impl Execute for Workflows {
             WorkflowAction::Render { which, json } => render(&start.app()?, &which, json),
             WorkflowAction::Run(args) => run(start, &args),
             WorkflowAction::Status { run, json } => status(&start.app()?, run.as_deref(), json),
-            WorkflowAction::Resume { run, sandbox, printing } => {
+            WorkflowAction::Resume { run, rounds, sandbox, printing } => {
                 let app = start.sandbox(&sandbox).app()?;
-                let task = app.coordinator.workflows().find(&run)?;
+                let workflows = app.coordinator.workflows();
+                let task = workflows.find(&run)?;
                 app.runtime.block_on(async {
+                    if let Some(count) = rounds {
+                        workflows.add_rounds(task, count, &app.environment.user()).await?;
+                    }
                     app.coordinator.control().resume(task, &app.environment.user()).await?;
                     drive(&app, task, &printing).await
                 })
@@ -212,9 +220,16 @@ fn validate(app: &AppContext, name: Option<&str>, json: bool) -> Result<u8, Fail
         Some(name) => vec![name.to_owned()],
         None => workflows.list(&here()).iter().map(|one| one.path.display().to_string()).collect(),
     };
-    let mut checked: Vec<WorkflowView> = Vec::new();
+    let (mut checked, mut wrong): (Vec<WorkflowView>, Vec<String>) = Default::default();
     for name in names {
-        checked.push(workflows.check(&here(), &name)?);
+        match workflows.check(&here(), &name) {
+            Ok(view) => checked.push(view),
+            Err(error) => wrong.push(error.to_string()),
+        }
+    }
+    if !wrong.is_empty() {
+        let hint = "docs/workflows.md has every key; `windlass workflow schema` is for editors";
+        return Err(Failure::usage(wrong.join("\n"), hint));
     }
     if json {
         out_json(&serde_json::to_string(&checked).unwrap_or_default());
@@ -289,8 +304,14 @@ fn run(start: Start, args: &RunWorkflow) -> Result<u8, Failure> {
         cost_budget: args.budget.or(config.agent.budget_usd),
         session: None,
     };
+    let left_out = app.coordinator.workflows().left_out(&here(), &args.which.name);
     app.runtime.block_on(async {
         let task = app.coordinator.workflows().start(wanted).await?;
+        if !left_out.is_empty() && args.printing.shows_progress() {
+            let files = windlass_term::numbers::plural(left_out.len(), "file");
+            let some = shown_line(&one_line(&left_out.join(", "), 200));
+            note(&format!("not in the worktree, because not committed: {files} ({some})"));
+        }
         if !args.detach {
             return drive(&app, task, &args.printing).await;
         }
@@ -357,6 +378,15 @@ fn print(app: &AppContext, view: &RunView) {
             tree.branch,
             why.unwrap_or_default()
         ));
+    }
+    for worker in &view.workers {
+        let (step, activity) = (worker.step.clone(), worker.activity.clone());
+        let step = shown_line(&step.unwrap_or_default());
+        let activity = activity.unwrap_or_else(|| worker.status.to_string());
+        out(&format!("worker {step}: {activity}, heartbeat {}", worker.heartbeat()));
+        for claim in &worker.claims {
+            out(&format!("worker {step}: will edit {}", shown_line(claim)));
+        }
     }
     for merge in &view.merges {
         let files = match merge.files.is_empty() {

@@ -100,6 +100,11 @@ impl Screen {
         self.style.can_redraw && self.shows_progress()
     }
 
+    /// Whether a person reads it, and no program.
+    pub fn is_for_people(&self) -> bool {
+        !self.printing.json
+    }
+
     /// Whether events are shown as they come; if not, the screen may receive them all at the end.
     pub fn shows_events(&self) -> bool {
         self.printing.json || self.shows_progress()

@@ -19,6 +19,7 @@ pub mod trust;
 pub mod web;
 mod wired_agents;
 pub mod workflows;
+mod worktrees;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

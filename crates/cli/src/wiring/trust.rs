@@ -3,6 +3,7 @@
 //! Invariants:
 //! - An approval holds for one file in one directory, for its content, and for the project's files that it
 //!   runs. Where one of them changes, the file is unknown again.
+//! - In a worktree that a workflow has made a file counts as it does in the checkout, while it is the same.
 //! - What is approved is what was shown: content and hashes are taken once, before the person reads them.
 
 mod runs;
@@ -14,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::worktrees::OwnWorktree;
 use crate::config::read::content_hash;
 use crate::config::{File, Trust};
 
@@ -45,8 +47,8 @@ impl Entry {
 
     /// Whether a person has approved it as it is now.
     pub fn trust(&self, data: &Path) -> Trust {
-        let approval = self.approval();
-        match approvals(data).contains(&approval) {
+        let (approval, known) = (self.approval(), approvals(data));
+        match known.contains(&approval) || approval.holds_in_a_checkout(data, &known) {
             true => Trust::Approved,
             false => Trust::Unknown,
         }
@@ -85,6 +87,19 @@ impl Entry {
         // A path that is not text still has one spelling only.
         let path = windlass_core::shown::shown_path(&path);
         Approval { path, content: content_hash(&self.file.text), runs: self.runs.clone() }
+    }
+}
+
+impl Approval {
+    /// Whether it is about a file in a worktree of ours, and the same file of a checkout is approved with the same
+    /// content. A person who has approved it there is not asked again for every worktree.
+    fn holds_in_a_checkout(&self, data: &Path, known: &[Self]) -> bool {
+        let path = Path::new(&self.path);
+        let Some(worktree) = OwnWorktree::around(data, path) else { return false };
+        known.iter().any(|other| {
+            (&other.content, &other.runs) == (&self.content, &self.runs)
+                && worktree.is_same_file(path, Path::new(&other.path))
+        })
     }
 }
 

@@ -33,6 +33,7 @@ use windlass_workflow::runner::Runner;
 
 use super::place::{self, Placed};
 use super::trust;
+use super::worktrees::OwnWorktree;
 use super::{
     Environment, Project, browser, gate, health, mcp, models, plans, sandbox, surroundings, web,
     workflows,
@@ -68,6 +69,15 @@ impl WiredAgents {
             Some(project) if project.is_at(directory) => Ok(Arc::clone(project)),
             _ => Ok(Arc::new(Project::load(self.environment.clone(), directory)?)),
         }
+    }
+
+    /// The directory whose standing rules hold for a task: in a worktree of a run, that of the run.
+    fn home(&self, task: &TaskState, top: &Path) -> Result<PathBuf, ErrorDetails> {
+        if OwnWorktree::around(&self.environment.data, top).is_none() {
+            return Ok(top.to_owned());
+        }
+        let run = self.store.tasks().get(task.created.root).map_err(|error| unequipped(&error))?;
+        Ok(run.map_or_else(|| top.to_owned(), |run| PathBuf::from(run.workspace)))
     }
 
     async fn agent(
@@ -120,7 +130,7 @@ impl WiredAgents {
         let workspace = self.workspace(&placed, layout.clone(), traces, &skills)?;
         workspace.own_files().link_trace(task.id());
         let rules = self.store.standing_rules().all().map_err(|error| unequipped(&error))?;
-        let standing = standing_rules::rules_in(&rules, &placed.top);
+        let standing = standing_rules::rules_in(&rules, &self.home(task, &placed.top)?);
         let mut settings = settings(&config, &choice.model, task, &opened, standing);
         settings.contract = contract(task, &project);
         settings.shows_ledger = self.shows_ledger(&settings, &placed.top)?;

@@ -70,6 +70,11 @@ impl Machine {
         self.root.path().join("workspace")
     }
 
+    /// Programs here come before those of the machine.
+    pub fn bin(&self) -> PathBuf {
+        self.root.path().join("bin")
+    }
+
     /// Starts the program and leaves it running.
     pub fn start(&mut self, args: &[String]) -> Child {
         self.started += 1;
@@ -98,10 +103,12 @@ impl Machine {
 
     fn command(&self, log: &Path, point: &str) -> Command {
         let mut command = Command::new(std::env::current_exe().unwrap());
+        let path =
+            format!("{}:{}", self.bin().display(), std::env::var("PATH").unwrap_or_default());
         command
             .current_dir(self.workspace())
             .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("PATH", path)
             .env("HOME", self.root.path())
             .env("USER", "ada")
             .env("WINDLASS_DATA", self.data())

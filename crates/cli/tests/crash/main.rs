@@ -20,6 +20,7 @@ mod long;
 mod modes;
 mod planning;
 mod contract;
+mod flow;
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -34,14 +35,34 @@ fn main() -> ExitCode {
     if std::env::var_os(machine::CHILD).is_some() {
         return machine::be_windlass();
     }
-    // `cargo test -- NAME` filters by name; this binary has one test.
+    // `cargo test -- NAME` filters by name.
     let wanted = std::env::args().skip(1).find(|arg| !arg.starts_with('-'));
-    if wanted.is_some_and(|name| !"every_crash_point".contains(name.as_str())) {
-        println!("test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 1 filtered out");
-        return ExitCode::SUCCESS;
+    let is_wanted = |name: &str| wanted.as_deref().is_none_or(|wanted| name.contains(wanted));
+    let chosen: Vec<_> = TESTS.iter().filter(|(name, _)| is_wanted(name)).collect();
+    println!("\nrunning {} tests", chosen.len());
+    let mut bad = 0;
+    for (name, test) in &chosen {
+        let failed = test();
+        bad += usize::from(failed > 0);
+        println!("test {name} ... {}", if failed == 0 { "ok" } else { "FAILED" });
     }
-    let failed_modes = torment_modes() + torment_planning() + torment_contract();
-    let failed_long = torment_long();
+    let verdict = if bad == 0 { "ok" } else { "FAILED" };
+    let (ok, out) = (chosen.len() - bad, TESTS.len() - chosen.len());
+    println!(
+        "\ntest result: {verdict}. {ok} passed; {bad} failed; 0 ignored; 0 measured; {out} filtered out"
+    );
+    ExitCode::from(u8::from(bad > 0))
+}
+
+/// The tests of this binary; each says how many points came to another end.
+const TESTS: [(&str, fn() -> usize); 2] = [
+    ("every_crash_point_comes_to_the_same_end", torment_tasks),
+    ("every_crash_point_of_a_workflow_comes_to_the_same_end", torment_flow),
+];
+
+/// Tasks of every kind.
+fn torment_tasks() -> usize {
+    let failed_others = torment_modes() + torment_planning() + torment_contract() + torment_long();
     let unbroken = Machine::new().play(None);
     assert!(unbroken.commits > 20, "the scenario commits often: {}", unbroken.commits);
     let points: Vec<_> = [Power::Stays, Power::Fails]
@@ -56,21 +77,13 @@ fn main() -> ExitCode {
             println!("killed during command {command}: {difference}");
         }
     }
-    failed += failed_long + failed_modes;
     let (points, commits) = (points.len() + scenario::COMMANDS, unbroken.commits);
     println!(
         "{points} crash points: before and after each of {commits} commits, twice, and during {} \
          commands",
         scenario::COMMANDS
     );
-    println!("\nrunning 1 test");
-    let verdict = if failed == 0 { "ok" } else { "FAILED" };
-    println!("test every_crash_point_comes_to_the_same_end ... {verdict}");
-    let (ok, bad) = (usize::from(failed == 0), usize::from(failed > 0));
-    println!(
-        "\ntest result: {verdict}. {ok} passed; {bad} failed; 0 ignored; 0 measured; 0 filtered out"
-    );
-    ExitCode::from(u8::from(failed > 0))
+    failed + failed_others
 }
 
 /// The same for a session whose mode changes.
@@ -112,6 +125,15 @@ fn torment_contract() -> usize {
             .map_err(|difference| format!("contract killed {crash}: {difference}"))
     });
     println!("{} crash points of a completion contract", points.len());
+    failed
+}
+
+/// The same for a workflow, killed also around its git commands.
+fn torment_flow() -> usize {
+    let unbroken = flow::unbroken();
+    let points = unbroken.points();
+    let failed = side_by_side(&points, |&kill| flow::play(kill, &unbroken));
+    println!("{} crash points: {}", points.len(), unbroken.describe());
     failed
 }
 

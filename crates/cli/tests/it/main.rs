@@ -43,6 +43,7 @@ mod help;
 mod looking;
 mod words;
 mod workflows;
+mod workflow_rules;
 mod cut_outputs;
 mod setup;
 mod demo;

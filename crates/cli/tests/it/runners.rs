@@ -118,7 +118,7 @@ fn merged_after_an_answer(program: &Program, runner: &str) {
 #[test]
 fn claude_code_makes_a_change_that_is_asked_about_and_merged() {
     let script = format!(
-        "replies:\n  - Bash: {{command: \"printf 'made by claude\\n' > made.txt\", description: make it}}{CONTRACT}"
+        "replies:\n  - Bash: {{command: \"printf 'made by claude\\n' > made.txt && git add -A && git commit -qm made\", description: make it}}{CONTRACT}"
     );
     let runners = needed("WINDLASS_TEST_RUNNERS");
     let program = project(&script, |server| {
@@ -136,7 +136,7 @@ fn claude_code_makes_a_change_that_is_asked_about_and_merged() {
 #[test]
 fn codex_makes_a_change_that_is_asked_about_and_merged() {
     let script = format!(
-        "replies:\n  - exec_command: {{cmd: \"printf 'made by codex\\n' > made.txt\"}}{CONTRACT}"
+        "replies:\n  - exec_command: {{cmd: \"printf 'made by codex\\n' > made.txt && git add -A && git commit -qm made\"}}{CONTRACT}"
     );
     let runners = needed("WINDLASS_TEST_RUNNERS");
     let program = project(&script, |server| {
@@ -256,6 +256,78 @@ fn a_worker_that_edits_what_another_has_claimed_is_refused() {
     let read = String::from_utf8_lossy(&beta.unwrap().body).into_owned();
     assert!(read.contains("lib.rs lines 1-3 (one) is being edited by task_"), "{read}");
     assert_eq!(git(top, &["show", "main:lib.rs"]), "fn one() -> u32 {\n    2\n}");
+}
+
+/// A program that asks before it edits: it waits for a file, asks for one edit, and keeps the answer.
+const EDITOR: &str = r#"#!/bin/bash
+read -r prompt
+until [ -e go ]; do sleep 0.1; done
+echo '{"type":"control_request","request_id":"r1","request":{"subtype":"can_use_tool","tool_name":"Edit","input":{"file_path":"lib.rs","old_string":"    1","new_string":"    3"}}}'
+read -r answer
+echo "$answer" > answer.txt
+echo '{"type":"result","subtype":"success","is_error":false,"result":"```json\n{\"success\": true, \"summary\": \"left it\"}\n```"}'
+"#;
+
+/// MS-212: another program reads who has claimed a place, and no person is asked about it.
+#[test]
+fn another_program_is_refused_what_a_worker_has_claimed() {
+    let looked = Gate::new();
+    let server = ModelServer::start_empty();
+    let last = looked.clone();
+    server.answer_with(move |request| {
+        Some(match request.replies {
+            0 => Answer::script("read: lib.rs"),
+            1 => {
+                Answer::script("edit: {path: lib.rs, old_string: \"    1\", new_string: \"    2\"}")
+            }
+            _ => Answer::script(SAID).gated(0, &last),
+        })
+    });
+    let program = Program::with(server);
+    repository(&program);
+    let settings = program.data.path().join(".config/windlass");
+    fs::create_dir_all(&settings).unwrap();
+    fs::write(
+        settings.join("config.toml"),
+        "[runners.programs.claude]\nprogram = \"./editor.sh\"\n",
+    )
+    .unwrap();
+    let top = program.workspace();
+    fs::write(top.join("lib.rs"), "fn one() -> u32 {\n    1\n}\n").unwrap();
+    fs::write(top.join("editor.sh"), EDITOR).unwrap();
+    Command::new("chmod").args(["+x", "editor.sh"]).current_dir(top).status().unwrap();
+    let both = "
+name: small
+steps:
+  - name: both
+    type: parallel
+    steps:
+      - {name: own, type: agent, spell: \"Edit it.\\nNow.\"}
+      - {name: other, type: agent, runner: claude, spell: \"Edit it.\\nToo.\"}
+";
+    workflow(&program, both);
+    let run = program.start(&["workflow", "run", "small", "--permission-profile", "trusted"]);
+    let begun = Instant::now();
+    let other = loop {
+        let workers = program.windlass(&["parallel", "status", "--json"]).expect(0).stdout;
+        let workers: Vec<Value> = serde_json::from_str(&workers).unwrap_or_default();
+        let has_claim = workers.iter().any(|one| one["claims"] != serde_json::json!([]));
+        let other = workers.iter().find(|one| one["runner"] == "claude");
+        if let (true, Some(other)) = (has_claim, other) {
+            break Path::new(other["worktree_path"].as_str().unwrap()).to_owned();
+        }
+        assert!(begun.elapsed() < PATIENCE, "{workers:?}");
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    fs::write(other.join("go"), "").unwrap();
+    while !other.join("answer.txt").exists() && begun.elapsed() < PATIENCE {
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let answer = fs::read_to_string(other.join("answer.txt")).unwrap();
+    looked.open();
+    end(run).expect(0);
+    assert!(answer.contains(r#""behavior":"deny""#), "{answer}");
+    assert!(answer.contains("lib.rs lines 1-3 (one) is being edited by task_"), "{answer}");
 }
 
 /// One prompt by two runners, the results side by side, one picked and merged.

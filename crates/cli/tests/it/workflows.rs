@@ -30,7 +30,7 @@ replies:
 "#;
 
 /// Runs a command as a person would; it must succeed.
-fn by_hand(program: &Program, directory: &Path, script: &str) -> String {
+pub fn by_hand(program: &Program, directory: &Path, script: &str) -> String {
     let output = Command::new("sh")
         .args(["-ec", script])
         .current_dir(directory)
@@ -42,7 +42,7 @@ fn by_hand(program: &Program, directory: &Path, script: &str) -> String {
 }
 
 /// A repository with one commit and a workflow of these steps.
-fn repository(steps: &str) -> Program {
+pub fn repository(steps: &str) -> Program {
     let program = Program::playing(AGENT);
     put(&program, "a.txt", "one\n");
     put(&program, ".windlass/workflows/w.yaml", &format!("steps:\n{steps}"));
@@ -60,32 +60,32 @@ fn repository(steps: &str) -> Program {
 }
 
 /// The same, with its commands approved.
-fn approved(steps: &str) -> Program {
+pub fn approved(steps: &str) -> Program {
     let program = repository(steps);
     program.windlass(&["trust", "--yes"]).expect(0);
     program
 }
 
-fn put(program: &Program, name: &str, text: &str) {
+pub fn put(program: &Program, name: &str, text: &str) {
     let path = program.workspace().join(name);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, text).unwrap();
 }
 
-fn here(program: &Program, script: &str) -> String {
+pub fn here(program: &Program, script: &str) -> String {
     by_hand(program, program.workspace(), script)
 }
 
-fn status(program: &Program) -> Value {
+pub fn status(program: &Program) -> Value {
     let shown = program.windlass(&["workflow", "status", "w", "--json"]).expect(0);
     serde_json::from_str(&shown.stdout).unwrap()
 }
 
-fn run(program: &Program) -> String {
+pub fn run(program: &Program) -> String {
     status(program)["run"].as_str().unwrap().to_owned()
 }
 
-fn steps(program: &Program) -> Vec<String> {
+pub fn steps(program: &Program) -> Vec<String> {
     let view = status(program);
     let steps = view["steps"].as_array().unwrap().clone();
     steps
@@ -96,7 +96,7 @@ fn steps(program: &Program) -> Vec<String> {
         .collect()
 }
 
-fn worktree(program: &Program) -> PathBuf {
+pub fn worktree(program: &Program) -> PathBuf {
     PathBuf::from(status(program)["worktrees"][0]["path"].as_str().unwrap())
 }
 

@@ -80,7 +80,7 @@ impl Drive<'_> {
 }
 
 /// Where worktrees are: beside our data, which no agent sees, and never in a directory that somebody cleans.
-fn worktrees_beside(data: &Path) -> PathBuf {
+pub fn worktrees_beside(data: &Path) -> PathBuf {
     let name = data.file_name().unwrap_or_default().to_string_lossy();
     data.with_file_name(format!("{name}-worktrees"))
 }

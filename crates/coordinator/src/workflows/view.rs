@@ -12,6 +12,7 @@ use windlass_workflow::RunState;
 
 use super::Workflows;
 use crate::Error;
+use crate::parallel::WorkerView;
 
 /// A run in a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -38,6 +39,8 @@ pub struct RunView {
     pub steps: Vec<StepView>,
     pub worktrees: Vec<WorktreeView>,
     pub merges: Vec<MergeView>,
+    /// Who works for it now, with heartbeats and claims.
+    pub workers: Vec<WorkerView>,
 }
 
 /// One attempt at a step.
@@ -56,6 +59,8 @@ pub struct StepView {
     /// What later steps find under its name.
     pub output: Value,
     pub error: Option<String>,
+    /// The git ref of its task's last checkpoint.
+    pub checkpoint_ref: Option<String>,
 }
 
 /// A worktree of a run.
@@ -116,14 +121,21 @@ impl Workflows<'_> {
         let source = source_of(&records).ok_or(Error::NotARun { task: run })?;
         let state = RunState::fold(records.iter().map(|record| &record.event));
         let row = self.coordinator.tasks().get(run)?.ok_or(Error::NotARun { task: run })?;
+        let mut steps = steps(&records);
+        for step in &mut steps {
+            let task = step.task.map(|task| self.coordinator.tasks().get(task)).transpose()?;
+            step.checkpoint_ref = task.flatten().and_then(|task| task.checkpoint_ref);
+        }
+        let workers = self.coordinator.parallel().workers()?;
         Ok(RunView {
+            workers: workers.into_iter().filter(|worker| worker.run == run).collect(),
             run,
             workflow: source.name.clone(),
             title: source.title.clone(),
             status: row.status,
             reason: row.reason,
             detail: row.detail,
-            steps: steps(&records),
+            steps,
             worktrees: state.worktrees.values().map(worktree).collect(),
             merges: state.merges.values().map(merge).collect(),
         })
@@ -156,6 +168,7 @@ fn steps(records: &[Record]) -> Vec<StepView> {
                 ended_at: None,
                 output: Value::Null,
                 error: None,
+                checkpoint_ref: None,
             }),
             Event::WorkflowStepEnded(ended) => {
                 let is_it = |step: &&mut StepView| {
@@ -179,6 +192,7 @@ fn steps(records: &[Record]) -> Vec<StepView> {
                         }
                     },
                     error: ended.error.clone(),
+                    checkpoint_ref: None,
                 };
                 match place {
                     Some(place) => *place = view,

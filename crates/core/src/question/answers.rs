@@ -34,6 +34,12 @@ impl Question {
         }
     }
 
+    /// Whether a program asks that works on a step of a workflow. It waits for the answer while its task runs.
+    pub fn is_of_program(&self) -> bool {
+        let may_be = matches!(self.kind, QuestionKind::Permission | QuestionKind::Runner);
+        may_be && self.call.is_none() && self.binding.is_some()
+    }
+
     /// The option of this number, or of these words in any case.
     fn option(&self, text: &str) -> Option<&String> {
         let number = text.parse::<usize>().ok().and_then(|number| number.checked_sub(1));

@@ -57,6 +57,11 @@ pub fn repository_of_worktree(top: &Path) -> Option<PathBuf> {
     directories(top).filter(|git| git.own != git.common).map(|git| git.common)
 }
 
+/// The repository that a checkout belongs to, linked or not.
+pub fn repository_of(top: &Path) -> Option<PathBuf> {
+    directories(top).map(|git| git.common)
+}
+
 /// What git needs of directories outside a workspace that is a worktree or a submodule. Hooks, configuration and the
 /// entries of other worktrees are not to be written.
 pub fn git_directories(top: &Path) -> Vec<AddedDirectory> {
