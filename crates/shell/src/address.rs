@@ -36,6 +36,19 @@ const ADDRESS_DOMAINS: &[&str] = &[
     ".vcap.me",
 ];
 
+/// Endings of names that only a private network knows.
+const PRIVATE_DOMAINS: &[&str] = &[
+    ".svc",
+    ".svc.cluster.local",
+    ".internal",
+    ".intranet",
+    ".corp",
+    ".lan",
+    ".local",
+    ".home.arpa",
+    ".consul",
+];
+
 /// What kind of place an address is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -58,7 +71,11 @@ pub(super) fn judge(word: &str) -> Option<Assessment> {
     if METADATA_NAMES.contains(&&*host) {
         return Some(metadata());
     }
-    if let Some(domain) = ADDRESS_DOMAINS.iter().find(|domain| host.ends_with(**domain)) {
+    if PRIVATE_DOMAINS.iter().any(|domain| host.ends_with(domain)) {
+        return Some(private("a name of a private network"));
+    }
+    let in_domain = |domain: &&&str| host.ends_with(**domain) || host == domain[1..];
+    if let Some(domain) = ADDRESS_DOMAINS.iter().find(in_domain) {
         let embedded = embedded_address(host.trim_end_matches(*domain));
         return Some(match embedded.map(kind) {
             Some(Kind::Metadata) => metadata(),
@@ -67,13 +84,24 @@ pub(super) fn judge(word: &str) -> Option<Assessment> {
             }
         });
     }
-    let (address, plain) = parse(&host)?;
+    let in_url = word.contains("://");
+    let (address, plain) =
+        parse(&host).or_else(|| Some((small_number(&host)?, false)).filter(|_| in_url))?;
+    // What is written with other characters than it has is in disguise.
+    let plain = plain && word.to_ascii_lowercase().contains(&*host);
     match (kind(address), plain) {
         (Kind::Metadata, _) => Some(metadata()),
         (Kind::Private, _) => Some(private("a private address")),
         (Kind::Loopback | Kind::Public, false) => Some(private("an address in disguise")),
         (Kind::Loopback | Kind::Public, true) => None,
     }
+}
+
+/// `http://0/`: alone a small number is a port or a count, in a URL it is an address.
+fn small_number(host: &str) -> Option<IpAddr> {
+    let digits = !host.is_empty() && host.bytes().all(|b| b.is_ascii_digit());
+    let number = host.parse::<u32>().ok().filter(|_| digits)?;
+    Some(Ipv4Addr::from(number).into())
 }
 
 /// The host in a URL, in `user@host`, in `host:port`, or the word itself; lower case, without a final dot.
@@ -197,7 +225,7 @@ fn kind(address: IpAddr) -> Kind {
                 Kind::Metadata
             }
             [127, ..] | [0, ..] => Kind::Loopback,
-            [100, 64..=127, ..] => Kind::Private,
+            [100, 64..=127, ..] | [198, 18..=19, ..] => Kind::Private,
             _ if v4.is_private() => Kind::Private,
             _ => Kind::Public,
         },

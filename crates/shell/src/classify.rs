@@ -198,6 +198,9 @@ fn judge_program(walk: &mut Walk<'_>, program: &str, args: &[Arg]) -> Assessment
 }
 
 fn judge_by_table(walk: &mut Walk<'_>, program: &str, args: &[Arg]) -> Assessment {
+    if let Some(args) = special::without_alias(program, args) {
+        return judge_by_table(walk, program, &args);
+    }
     let in_options = options::judge(walk, program, args);
     let Some(entry) = table::program(program) else {
         let judged = judge_unknown_program(&walk.paths(), program, args);
@@ -216,8 +219,13 @@ fn judge_by_table(walk: &mut Walk<'_>, program: &str, args: &[Arg]) -> Assessmen
     };
     judged = judge_files(&walk.paths(), entry, &invocation, judged);
     written::remember(walk, entry, &invocation);
+    let runs = matches!(judged.class, Class::Build | Class::Test | Class::LocalCommand);
+    let hidden = runs.then(|| options::hidden(walk, program, args)).flatten();
+    let fetched = runs.then(|| written::run_fetched(walk, &invocation)).flatten();
     let beyond = [
         in_options,
+        hidden,
+        fetched,
         sending::judge(&walk.state.input, &invocation),
         special::check(walk, &invocation),
     ];
@@ -233,7 +241,12 @@ fn judge_files(
     mut judged: Assessment,
 ) -> Assessment {
     let operands = &invocation.operands;
-    let usage = if entry.files == Files::None { Use::Mention } else { Use::Read };
+    // These look at a device's name, size and owner, not at what it holds.
+    let looks = matches!(
+        invocation.program,
+        "ls" | "dir" | "vdir" | "stat" | "file" | "readlink" | "realpath" | "du" | "df" | "namei"
+    );
+    let usage = if entry.files == Files::None || looks { Use::Mention } else { Use::Read };
     for operand in operands {
         if let Some(secret) = paths.judge(operand, usage) {
             judged = worse(judged, secret);
@@ -322,7 +335,7 @@ fn shows_version(program: &str, args: &[Arg]) -> bool {
     let [only] = args else { return false };
     match &*only.text {
         "--help" | "--version" | "-V" | "-version" => {
-            table::knows(program) || code::is_interpreter(program)
+            table::knows(program) || code::is_interpreter(program) || wrapper::is_wrapper(program)
         }
         "-v" => SHORT.contains(&program),
         _ => false,

@@ -79,6 +79,7 @@ const RUNS: &[&str] = &[
 /// Words in code that write, delete, connect or hide what happens.
 const SUSPICIOUS: &[&str] = &[
     "open(",
+    "open ",
     "write",
     "unlink",
     "remove",
@@ -260,8 +261,14 @@ fn python_module(walk: &mut Walk<'_>, program: &str, module: &str, args: &[Arg])
         "venv" | "virtualenv" | "build" | "ensurepip" | "compileall" | "py_compile" => {
             return Assessment::of(Class::Build, "builds or installs");
         }
-        "json.tool" | "this" | "timeit" | "calendar" | "tokenize" | "ast" | "dis" | "site"
-        | "sysconfig" => {
+        "timeit" => {
+            let code: Vec<&str> = args.iter().map(|arg| &*arg.text).collect();
+            return worse(
+                Assessment::of(Class::Read, "only prints"),
+                judge(walk, program, &code.join("\n")),
+            );
+        }
+        "json.tool" | "this" | "calendar" | "tokenize" | "ast" | "dis" | "site" | "sysconfig" => {
             return Assessment::of(Class::Read, "only prints");
         }
         "http.server" => return Assessment::of(Class::LocalCommand, "serves files of a directory"),

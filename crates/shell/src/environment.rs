@@ -4,7 +4,7 @@ use super::expand::join_fields;
 use super::paths::Place;
 use super::state::{Arg, Values};
 use super::walk::Walk;
-use super::{Via, options};
+use super::{Via, address, options, special};
 use windlass_core::policy::class::{Assessment, Class, Risk};
 use windlass_core::policy::pattern::glob;
 
@@ -255,6 +255,14 @@ fn by_value(walk: &mut Walk<'_>, name: &str, value: &Arg) -> Option<Assessment> 
                 value.known().is_none_or(|text| runs.iter().any(|mark| text.contains(mark)));
             found.then(|| Assessment::of(Class::Opaque, format!("`{name}` names something to run")))
         }
+        "PIP_INDEX_URL"
+        | "PIP_EXTRA_INDEX_URL"
+        | "UV_INDEX_URL"
+        | "UV_DEFAULT_INDEX"
+        | "npm_config_registry"
+        | "NPM_CONFIG_REGISTRY" => special::is_foreign(&value.text)
+            .then(|| Assessment::of(Class::Opaque, format!("`{name}` names another registry"))),
+        name if name.to_ascii_lowercase().ends_with("_proxy") => address::judge(&value.text),
         "PATH" => path(&walk.context.workspace, value),
         "HISTFILE" | "HISTSIZE" | "HISTFILESIZE" | "HISTCONTROL" => {
             Some(Assessment::of(Class::Destructive, "changes what the shell's history keeps"))

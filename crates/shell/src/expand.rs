@@ -156,6 +156,15 @@ impl Expander<'_, '_> {
                     _ => unknown(),
                 }
             }
+            Operation::OfElement { index, then } => {
+                self.arithmetic(index);
+                let values = self.variable(name, then);
+                // Which element it is matters to an operator; a word in its place does not.
+                match **then {
+                    Operation::Or { .. } => values.into_iter().chain(unknown()).collect(),
+                    _ => unknown(),
+                }
+            }
             Operation::Or { word, assigns } => {
                 let alternative = self.word(word);
                 if *assigns {
@@ -177,6 +186,7 @@ impl Expander<'_, '_> {
     /// `${!name}`: the variable that the value names. Its index is evaluated.
     fn indirect(&mut self, name: &str, rest: &str) -> Values {
         self.document(rest);
+        self.evaluate_index(&Arg::literal(rest));
         let unknown = || vec![vec![Arg::unknown()]];
         let target = self.walk.state.value(name).and_then(|values| match &values[..] {
             [fields] => join_fields(fields).known().map(str::to_owned),
@@ -189,8 +199,12 @@ impl Expander<'_, '_> {
 
     /// `${name//a/b}` and its like: each value after the operator.
     fn computed(&mut self, name: &str, operator: &str) -> Values {
+        // `${#name[index]}` evaluates the index.
+        if name == operator {
+            self.evaluate_index(&Arg::literal(name));
+        }
         // An offset is an expression; of the others, the words are expanded as between quotes.
-        let words = match operator.strip_prefix(':') {
+        let words = match operator.trim_start_matches("[]").strip_prefix(':') {
             Some(offset) => self.arithmetic(offset).text,
             None => self.document(operator).text,
         };

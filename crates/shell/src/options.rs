@@ -8,7 +8,7 @@ use super::invocation::Invocation;
 use super::paths::Place;
 use super::state::Arg;
 use super::walk::Walk;
-use super::{ShellCommand, code, shell, table, wrapper};
+use super::{ShellCommand, Via, code, shell, table, wrapper};
 use windlass_core::policy::class::{Assessment, Class};
 use windlass_core::policy::pattern::glob;
 
@@ -73,6 +73,11 @@ const LOADS: &[&str] = &[
     "import",
     "preload",
     "rulesdir",
+    "globalSetup",
+    "globalTeardown",
+    "setupFiles*",
+    "rootdir",
+    "confcutdir",
     "init-file",
     "rcfile",
     "module",
@@ -115,7 +120,21 @@ const PROSE: &[&str] = &[
     "author",
     "header",
     "H",
+    "k",
+    "g",
+    "match",
+    "testNamePattern",
 ];
+
+/// Names of programs that are subcommands of many others.
+const SUBCOMMANDS: &[&str] = &[
+    "init", "login", "logout", "format", "shutdown", "reboot", "halt", "poweroff", "mount",
+    "umount", "service", "install", "link", "unlink", "truncate", "passwd", "reset", "open", "at",
+    "batch", "op", "pass", "age", "please", "super", "security", "vault",
+];
+
+/// How many words of one unknown program are tried as the beginning of a command.
+const MOST_TAILS: usize = 8;
 
 /// Programs that say themselves what their options mean.
 const EXEMPT: &[&str] = &[
@@ -169,7 +188,8 @@ pub(super) fn judge(walk: &mut Walk<'_>, program: &str, args: &[Arg]) -> Option<
         let place = name == "filter" && !value.contains(' ') && value.contains('/');
         if runs && !place || letter && (value.contains(' ') || value.contains('/')) {
             judged = option_command(walk, program, &value).or(judged);
-        } else if LOADS.iter().any(|pattern| glob(pattern, &name))
+        } else if (LOADS.iter().any(|pattern| glob(pattern, &name))
+            || is_code_config(&name, &value))
             && value.contains('/')
             && walk.paths().place(&value) > Place::Workspace
         {
@@ -178,7 +198,16 @@ pub(super) fn judge(walk: &mut Walk<'_>, program: &str, args: &[Arg]) -> Option<
             judged = hidden_command(walk, program, &value).or(judged);
         }
     }
-    judged
+    match known {
+        true => judged,
+        false => judged.or_else(|| tail_command(walk, program, args)),
+    }
+}
+
+/// `--config x.js`: a configuration that is a program.
+fn is_code_config(name: &str, value: &str) -> bool {
+    let endings = [".js", ".cjs", ".mjs", ".ts", ".py", ".rb"];
+    matches!(name, "config" | "c") && endings.iter().any(|ending| value.ends_with(ending))
 }
 
 /// The value of an option that means a command.
@@ -192,19 +221,63 @@ fn option_command(walk: &mut Walk<'_>, program: &str, value: &str) -> Option<Ass
     (!bare).then(|| opaque("runs a command that is the value of an option"))
 }
 
-/// A word of an unknown program that would destroy something if it were run.
+/// A word of a program that would destroy something if it were run.
 fn hidden_command(walk: &mut Walk<'_>, program: &str, value: &str) -> Option<Assessment> {
-    if !value.contains(' ') || !looks_like_command(value) {
+    let text = value.trim_start_matches('!');
+    // `CC='rm -rf x'` is a command for a variable or a setting.
+    let assigned = text.split_once('=').filter(|(name, _)| !name.contains(' '));
+    let assigned = assigned.map(|(_, text)| text.trim_start_matches('!'));
+    let text =
+        [Some(text), assigned].into_iter().flatten().find(|text| looks_like_command(text))?;
+    if !text.contains(' ') {
         return None;
     }
+    destructive_only(walk, program, |walk| walk.follow_argument(text, program))
+}
+
+/// The words of an unknown program from one that is a command's name on: `tool -x rm -r a`.
+fn tail_command(walk: &mut Walk<'_>, program: &str, args: &[Arg]) -> Option<Assessment> {
+    // A name alone is more likely a word than a command.
+    let starts = args.iter().enumerate().rev().skip(1).rev().filter(|(_, arg)| {
+        let text = &*arg.text;
+        !text.starts_with('-')
+            && !text.contains(' ')
+            && !SUBCOMMANDS.contains(&text)
+            && looks_like_command(text)
+            && !text.starts_with('.')
+    });
+    let starts: Vec<usize> = starts.map(|(at, _)| at).take(MOST_TAILS).collect();
+    starts.into_iter().find_map(|at| {
+        let via = Via::Wrapper(program.to_owned());
+        destructive_only(walk, program, |walk| walk.follow_words(via, &args[at..]))
+    })
+}
+
+/// Keeps what `follow` finds only where it would destroy something.
+fn destructive_only(
+    walk: &mut Walk<'_>,
+    program: &str,
+    follow: impl FnOnce(&mut Walk<'_>),
+) -> Option<Assessment> {
     let outer = walk.findings.open_level(Vec::new());
-    walk.follow_argument(value, program);
+    follow(walk);
     let found = walk.findings.close_level(outer);
     if !found.iter().any(destroys) {
         return None;
     }
     walk.findings.commands.extend(found);
     Some(opaque(format!("gives `{program}` a command, and what it does with it is not known")))
+}
+
+/// Commands in the words of a known program that builds, tests or runs: `make CC='rm -rf x'`.
+pub(super) fn hidden(walk: &mut Walk<'_>, program: &str, args: &[Arg]) -> Option<Assessment> {
+    if EXEMPT.contains(&program) || wrapper::is_wrapper(program) {
+        return None;
+    }
+    // What follows two dashes is for the program that it builds or runs.
+    let own = args.iter().position(|arg| arg.text == "--").unwrap_or(args.len());
+    let words = pairs(&args[..own]).into_iter().filter(|(name, _)| !PROSE.contains(&&**name));
+    words.fold(None, |judged, (_, value)| hidden_command(walk, program, &value).or(judged))
 }
 
 fn destroys(command: &ShellCommand) -> bool {

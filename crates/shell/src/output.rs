@@ -5,6 +5,7 @@
 use super::state::Arg;
 use super::syntax::{Node, Part, Redirect};
 use super::walk::Walk;
+use super::written;
 
 /// The output of a list of commands; `None` when the text does not say.
 pub(super) fn of_list(walk: &mut Walk<'_>, nodes: &[Node]) -> Option<String> {
@@ -77,6 +78,13 @@ pub(super) fn remember(walk: &mut Walk<'_>, parts: &[Part]) {
     let (Some((word, append)), None) = (targets.next(), targets.next()) else { return };
     let text = text_printed(walk, parts);
     let file = unrecorded(walk, |walk| walk.expander().text(word));
+    let program = parts.iter().find_map(|part| match part {
+        Part::Word(word) => Some(&**word),
+        Part::Redirect(_) | Part::Assign(_) | Part::Process(_) => None,
+    });
+    if program.is_some_and(|program| written::FETCHERS.contains(&program)) {
+        written::mark_fetched(walk, &file.text);
+    }
     for path in walk.paths().resolve(&file.text).into_iter().flatten() {
         walk.written.write(path, append, text.as_deref());
     }

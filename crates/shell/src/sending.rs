@@ -56,6 +56,23 @@ const ASKS: &[&str] = &[
     "lftp",
     "getent",
     "openssl",
+    "avahi-resolve",
+    "avahi-resolve-host-name",
+    "ssh-keyscan",
+    "finger",
+    "ntpdate",
+    "sntp",
+    "snmpget",
+    "snmpwalk",
+    "snmpset",
+    "ldapsearch",
+    "ab",
+    "hey",
+    "wrk",
+    "siege",
+    "mosquitto_pub",
+    "kafkacat",
+    "kcat",
 ];
 
 /// Programs that fetch from addresses they are given, and do more besides.
@@ -122,13 +139,40 @@ const SENDS_FILE: &[(&str, &str)] = &[
     ("nmap", "-iL"),
     ("fping", "-f|--file"),
     ("http", "--raw"),
+    ("wget", "--load-cookies"),
+    ("wget2", "--load-cookies"),
+    ("ab", "-p|-u"),
+    ("mosquitto_pub", "-f|--file"),
+    ("hping3", "-E|--file"),
 ];
+
+/// Programs that send what they read from their input.
+const SENDS_INPUT: &[&str] = &[
+    "openssl",
+    "http",
+    "https",
+    "xh",
+    "xhs",
+    "websocat",
+    "wscat",
+    "telnet",
+    "kafkacat",
+    "kcat",
+    "mosquitto_pub",
+];
+
+/// Database clients: what they are asked goes to a host that they are given.
+const DATABASES: &[&str] =
+    &["psql", "mysql", "mariadb", "redis-cli", "mongosh", "clickhouse-client"];
 
 /// What a call sends, or whom it asks; `None` where it does neither.
 pub(super) fn judge(input: &Input, call: &Invocation) -> Option<Assessment> {
     // `gh api` asks what it is given.
     let api = matches!(call.program, "gh" | "glab") && call.word(0) == Some("api");
     let asks = api || ASKS.contains(&call.program);
+    if DATABASES.contains(&call.program) {
+        return to_database(call);
+    }
     if !asks && !FETCHES.contains(&call.program) {
         return None;
     }
@@ -141,7 +185,8 @@ pub(super) fn judge(input: &Input, call: &Invocation) -> Option<Assessment> {
         return None;
     }
     let mut judged = carried(call, asks);
-    if call.program == "openssl" && *input != Input::Inherited {
+    let telnet = call.operands.iter().any(|arg| arg.text.starts_with("telnet://"));
+    if (SENDS_INPUT.contains(&call.program) || telnet) && *input != Input::Inherited {
         judged = Some(Assessment::of(Class::Publish, "sends its input to another machine"));
     }
     for word in addresses(call, asks) {
@@ -150,6 +195,27 @@ pub(super) fn judge(input: &Input, call: &Invocation) -> Option<Assessment> {
         }
     }
     judged
+}
+
+/// What is only known when it runs, as a part of what another machine's database is asked.
+fn to_database(call: &Invocation) -> Option<Assessment> {
+    let elsewhere = call.args.iter().any(|arg| {
+        let text = &*arg.text;
+        let host = text.strip_prefix("--host=").or(text.split_once("host=").map(|(_, rest)| rest));
+        let local = |text: &str| text.contains("localhost") || text.contains("127.0.0.1");
+        text == "-h"
+            || text.contains("://") && !local(text)
+            || host.is_some_and(|host| !local(host))
+    });
+    let local =
+        call.values("-h|--host").any(|host| matches!(host, "localhost" | "127.0.0.1" | "::1"));
+    let computed = call.args.iter().any(|arg| arg.text.contains(UNKNOWN));
+    (elsewhere && !local && computed).then(|| {
+        Assessment::of(
+            Class::Publish,
+            "sends the content of a file, a variable or a command elsewhere",
+        )
+    })
 }
 
 /// What is only known when it runs, as a part of what is asked.
@@ -165,14 +231,21 @@ fn carried(call: &Invocation, asks: bool) -> Option<Assessment> {
             is_unknown(value) && if asks { !stays(&option.name) } else { value.contains("://") }
         })
     });
-    if call.operands.iter().any(in_address) || in_option {
+    // A search, and the machine that an image is pulled from, are asked for by name.
+    let searched =
+        call.word(0) == Some("search") && call.operands.iter().any(|arg| is_unknown(&arg.text));
+    let host = |arg: &&Arg| arg.text.starts_with(UNKNOWN) && arg.text[1..].starts_with('.');
+    let pulled = call.word(0) == Some("pull") && call.operands.iter().any(host);
+    if call.operands.iter().any(in_address) || in_option || searched || pulled {
         let reason = "sends the content of a file, a variable or a command as a part of a request";
         return Some(Assessment::of(Class::Publish, reason));
     }
     let from_file = match call.program {
         "curl" => call
             .values("-d|--data|--data-binary|--data-ascii|--data-urlencode|--json|-H|--header|-F|--form|--url-query")
-            .any(|value| value.starts_with('@') || value.contains("=@") || urlencoded_file(value)),
+            .any(|value| value.starts_with('@') || value.contains("=@") || urlencoded_file(value))
+            // Cookies without an equals sign are a file of them.
+            || call.values("-b|--cookie").any(|value| !value.contains('=') && !value.is_empty()),
         "dig" => call.args.windows(2).any(|pair| pair[0].text == "-f"),
         program => SENDS_FILE
             .iter()

@@ -1,5 +1,6 @@
 //! What the table's rows cannot say: checks that look into operands and values.
 
+use super::Via;
 use super::classify::{opaque, worse};
 use super::findings::display_text;
 use super::invocation::Invocation;
@@ -12,6 +13,11 @@ use windlass_core::policy::class::{Assessment, Class};
 mod git;
 mod sed;
 mod sql;
+
+/// The call without an alias that it defines itself.
+pub(super) fn without_alias(program: &str, args: &[Arg]) -> Option<Vec<Arg>> {
+    (program == "git").then(|| git::without_alias(args)).flatten()
+}
 
 /// What this call means beyond its row.
 pub(super) fn check(walk: &mut Walk<'_>, call: &Invocation) -> Option<Assessment> {
@@ -65,6 +71,9 @@ pub(super) fn check(walk: &mut Walk<'_>, call: &Invocation) -> Option<Assessment
             }
             None
         }
+        "cmake" => cmake_tool(walk, call),
+        "pip" | "pip3" | "uv" | "npm" | "pnpm" | "yarn" | "bun" | "cargo" | "gem" | "go"
+        | "poetry" | "pdm" | "pipx" | "composer" => foreign_package(call),
         "date" | "hostname" => machine_setting(call),
         "docker" | "podman" => docker(&paths, call),
         _ => None,
@@ -185,8 +194,24 @@ fn tar(paths: &Resolver<'_>, call: &Invocation) -> Option<Assessment> {
 fn make(walk: &mut Walk<'_>, call: &Invocation) -> Option<Assessment> {
     let shell = call.operands.iter().find_map(|arg| arg.text.strip_prefix("SHELL="));
     let evaluated = call.values("--eval").next().is_some() || call.has("--eval");
+    // A variable's value is expanded by make, and then by the shell of a recipe.
+    let values = call.operands.iter().filter_map(|arg| arg.text.split_once('='));
+    for (_, value) in values.filter(|(_, value)| value.contains(['`', '('])) {
+        walk.expander().document(&value.replace("$(shell ", "$("));
+    }
     if let Some(shell) = shell {
         walk.follow_argument(shell, "make");
+    }
+    if call.values("-f|--file|--makefile").any(|file| matches!(file, "-" | "/dev/stdin")) {
+        if let Input::Text(text) = walk.state.input.clone() {
+            let recipes = text.lines().filter_map(|line| {
+                line.strip_prefix('\t').or_else(|| line.split_once(';').map(|(_, recipe)| recipe))
+            });
+            for recipe in recipes.map(|line| line.trim_start_matches(['@', '-', '+'])) {
+                walk.follow_argument(recipe, "make");
+            }
+        }
+        return Some(opaque("runs rules that it reads from its input"));
     }
     let outside = call
         .values("-f|--file|--makefile|-C|--directory")
@@ -222,9 +247,77 @@ fn copy_elsewhere(paths: &Resolver<'_>, call: &Invocation) -> Option<Assessment>
 }
 
 fn compiler(paths: &Resolver<'_>, call: &Invocation) -> Option<Assessment> {
+    let loads = |arg: &Arg| {
+        let text = &*arg.text;
+        matches!(text, "-wrapper" | "-load" | "-B")
+            || ["-fplugin=", "-specs=", "--specs=", "-fpass-plugin="]
+                .iter()
+                .any(|o| text.starts_with(o))
+            || ["linker=", "-Clinker="].iter().any(|o| text.starts_with(o))
+    };
+    if call.args.iter().any(loads) {
+        return Some(opaque("makes the compiler run or load another program"));
+    }
     let at = call.args.iter().position(|arg| arg.text == "-o")?;
     let file = call.args.get(at + 1)?;
     paths.judge(file, Use::Write).filter(|found| found.class > Class::Edit)
+}
+
+/// `cmake -E rm -rf x` and its like are commands of their own.
+fn cmake_tool(walk: &mut Walk<'_>, call: &Invocation) -> Option<Assessment> {
+    let at = call.args.iter().position(|arg| arg.text == "-E")?;
+    let (tool, rest) = call.args.get(at + 1..)?.split_first()?;
+    let (words, skip): (&[&str], usize) = match &*tool.text {
+        "rm" => (&["rm"], 0),
+        "remove" => (&["rm", "-f"], 0),
+        "remove_directory" => (&["rm", "-rf"], 0),
+        "env" => (&["env"], 0),
+        "time" => (&["time"], 0),
+        "chdir" => (&[], 1),
+        "rename" => (&["mv"], 0),
+        "copy" | "copy_directory" | "copy_if_different" => (&["cp"], 0),
+        "create_symlink" => (&["ln", "-s"], 0),
+        _ => return None,
+    };
+    let words = words.iter().map(|word| Arg::literal(*word));
+    let argv: Vec<Arg> = words.chain(rest.iter().skip(skip).cloned()).collect();
+    walk.follow_words(Via::Wrapper("cmake".to_owned()), &argv);
+    None
+}
+
+/// A package from an address of its own instead of the registry runs whoever's code that is.
+fn foreign_package(call: &Invocation) -> Option<Assessment> {
+    let mut words = call.operands.iter().map(|arg| &*arg.text);
+    let subcommand = words.find(|word| !matches!(*word, "pip" | "tool")).unwrap_or_default();
+    let installs = matches!(
+        subcommand,
+        "install" | "i" | "add" | "ci" | "exec" | "x" | "dlx" | "run" | "sync"
+    );
+    let options = "-i|--index-url|--extra-index-url|--index|--default-index|--registry|--source|--git|\
+        -f|--find-links|--from|--with";
+    let foreign = words.any(is_foreign) || call.values(options).any(is_foreign);
+    (installs && foreign)
+        .then(|| opaque("installs code from an address instead of the usual registry"))
+}
+
+/// Whether a package or a registry is an address that is not a usual registry's.
+pub(super) fn is_foreign(text: &str) -> bool {
+    const REGISTRIES: &[&str] = &[
+        "pypi.org",
+        "pythonhosted.org",
+        "pytorch.org",
+        "npmjs.org",
+        "yarnpkg.com",
+        "rubygems.org",
+        "crates.io",
+        "packagist.org",
+    ];
+    let address = text.split_once("://").filter(|(scheme, _)| !scheme.ends_with("file"));
+    let host = address.and_then(|(_, rest)| rest.split(['/', ':']).next());
+    let known = |host: &str| {
+        REGISTRIES.iter().any(|name| host == *name || host.ends_with(&format!(".{name}")))
+    };
+    host.is_some_and(|host| !known(host)) || text.starts_with("github:")
 }
 
 /// Compressing replaces the file, unless the result is only printed.
@@ -239,9 +332,16 @@ fn compress(paths: &Resolver<'_>, call: &Invocation) -> Option<Assessment> {
 fn kill(call: &Invocation) -> Option<Assessment> {
     let all = match call.program {
         "kill" => {
-            let last = call.args.iter().skip(1).any(|arg| matches!(&*arg.text, "-1" | "1"));
-            let only = matches!(call.args, [only] if matches!(&*only.text, "1" | "-1"));
-            (last || only) && !call.has("-0|-l|-L")
+            // The first word may be a signal, and `-s` and `-n` take one.
+            let signal = match call.args {
+                [_] => 0,
+                [first, ..] if matches!(&*first.text, "-s" | "-n" | "--signal") => 2,
+                [first, ..] if first.text.starts_with('-') && first.text != "--" => 1,
+                _ => 0,
+            };
+            let targets = call.args.get(signal..).unwrap_or_default();
+            let every = |arg: &Arg| matches!(arg.text.parse(), Ok(-1 | 1));
+            targets.iter().any(every) && !call.has("-0|-l|-L|--list")
         }
         "fuser" => {
             let root = call.operands.iter().any(|arg| matches!(&*arg.text, "/" | "/home" | "/usr"));
@@ -284,7 +384,7 @@ fn pager(walk: &mut Walk<'_>, call: &Invocation) -> Option<Assessment> {
         if matches!(&*arg.text, "-P" | "--pager" | "-H" | "--html") && call.program == "man" {
             texts.extend(call.args.get(index + 1).map(|arg| arg.text.clone()));
         }
-        let glued = ["-P", "--pager=", "+!", "+:!", "++!"];
+        let glued = ["-P", "--pager=", "-H", "--html=", "+!", "+:!", "++!"];
         texts.extend(glued.iter().find_map(|option| {
             arg.text.strip_prefix(option).filter(|text| !text.is_empty()).map(str::to_owned)
         }));

@@ -70,7 +70,8 @@ pub(super) struct Assign {
 #[derive(Debug)]
 pub(super) enum Value {
     One(String),
-    Many(Vec<String>),
+    /// The elements of an array, each with its key where it has one.
+    Many(Vec<(Option<String>, String)>),
 }
 
 #[derive(Debug)]
@@ -336,12 +337,10 @@ fn part(item: ast::CommandPrefixOrSuffixItem) -> Part {
             };
             let value = match assignment.value {
                 ast::AssignmentValue::Scalar(word) => Value::One(word.value),
-                // Keys are expanded too, so they are among the elements.
                 ast::AssignmentValue::Array(elements) => Value::Many(
                     elements
                         .into_iter()
-                        .flat_map(|(key, word)| key.into_iter().chain([word]))
-                        .map(|word| word.value)
+                        .map(|(key, word)| (key.map(|key| key.value), word.value))
                         .collect(),
                 ),
             };

@@ -190,7 +190,7 @@ impl<'c> Walk<'c> {
                     |args| args.into_iter().flatten().map(|arg| vec![arg]).collect(),
                 ),
             };
-            self.state.set(name, values);
+            self.set_variable(name, values);
         }
         let before = self.state.clone();
         let start = self.findings.commands.len();

@@ -47,6 +47,11 @@ pub(super) enum Operation {
     All,
     /// `[n]`: one element.
     Element(String),
+    /// `[n]` and an operator after it.
+    OfElement {
+        index: String,
+        then: Box<Operation>,
+    },
     /// Anything else computes a new value; its words are kept for the substitutions in them.
     Computed(String),
 }
@@ -339,6 +344,12 @@ fn parameter(inner: &str) -> (String, Operation) {
             index => Operation::Element(index.to_owned()),
         };
         rest = &rest[close + 1..];
+    }
+    if let Operation::Element(index) = &operation
+        && !rest.is_empty()
+    {
+        let (_, then) = parameter(&format!("{name}{rest}"));
+        return (name, Operation::OfElement { index: index.clone(), then: Box::new(then) });
     }
     let after_colon = rest.strip_prefix(':').unwrap_or(rest);
     match after_colon.chars().next() {

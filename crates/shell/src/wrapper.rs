@@ -10,6 +10,7 @@ use self::table::WRAPPERS;
 use super::Via;
 use super::environment::{self, Scope};
 use super::invocation::{Invocation, Style};
+use super::options;
 use super::state::Arg;
 use super::walk::Walk;
 use windlass_core::policy::class::{Assessment, Class};
@@ -104,6 +105,9 @@ fn judge_wrapped(
             walk.follow_argument(text, program);
         }
     }
+    if wrapper.values == table::DOCKER_VALUES {
+        entry_point(walk, program, args, rest);
+    }
     match wrapper.runs {
         Runs::Text(_) => {
             for text in texts(program, rest) {
@@ -129,12 +133,27 @@ fn judge_wrapped(
                     // A wrapper runs programs: functions and aliases mean nothing to it.
                     walk.state.functions.clear();
                     walk.state.aliases.clear();
-                    walk.record(inner, via, Vec::new());
+                    walk.record(inner, via.clone(), Vec::new());
                 });
+            }
+            // One word with blanks is text for a shell: `watchexec 'make test'`.
+            if let [only] = inner
+                && only.text.contains(' ')
+                && options::looks_like_command(&only.text)
+            {
+                walk.follow_text(via, only, program);
             }
         }
     }
     Assessment::of(wrapper.class, format!("`{program}` {}", wrapper.reason))
+}
+
+/// `docker run --entrypoint rm image -r /x`: the words after the image are the entry point's.
+fn entry_point(walk: &mut Walk<'_>, program: &str, args: &[Arg], rest: &[Arg]) {
+    let invocation = Invocation::new(program, args, table::DOCKER_VALUES, Style::Bundled);
+    let Some(entry) = invocation.values("--entrypoint").next() else { return };
+    let argv: Vec<Arg> = [Arg::literal(entry)].into_iter().chain(rest.iter().cloned()).collect();
+    walk.follow_words(Via::Wrapper(program.to_owned()), &argv);
 }
 
 /// `env -S 'words' more` splits text into a command; everything after it belongs to that.
@@ -172,6 +191,10 @@ impl Wrapper {
                         rest = skip_options(&rest[1..], self.values);
                     }
                 }
+                // An operand of its own may be left out: `setarch -R rm x`.
+                let left_out = skip == 1
+                    && rest.first().is_some_and(|arg| options::looks_like_command(&arg.text));
+                let skip = if left_out { 0 } else { skip };
                 Some(rest.get(skip..).unwrap_or_default())
             }
             Runs::After(subcommands, skip) => {

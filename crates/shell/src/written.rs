@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use super::classify::opaque;
 use super::invocation::Invocation;
 use super::paths;
 use super::state::Arg;
 use super::syntax::Append;
 use super::table::Program;
 use super::walk::Walk;
+use windlass_core::policy::class::Assessment;
 
 /// What a written file holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +26,8 @@ pub(super) struct WrittenFiles {
     files: BTreeMap<String, Contents>,
     /// Directories that were filled with what came from elsewhere.
     fetched: Vec<String>,
+    /// A file from elsewhere that programs of the project run without naming it.
+    fetched_code: Option<String>,
 }
 
 impl WrittenFiles {
@@ -72,10 +76,7 @@ impl WrittenFiles {
     }
 
     fn is_fetched(&self, path: &str) -> bool {
-        let below = |directory: &String| {
-            path.strip_prefix(&**directory).is_some_and(|rest| rest.starts_with('/'))
-        };
-        self.fetched.iter().any(below)
+        self.fetched.iter().any(|directory| is_below(path, directory))
     }
 
     /// What the first of these files holds that was written.
@@ -88,10 +89,62 @@ impl WrittenFiles {
     }
 }
 
+fn is_below(path: &str, directory: &str) -> bool {
+    path.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// Whether programs of a project run a file of this name without being told to.
+fn is_code(path: &str) -> bool {
+    const NAMES: &[&str] =
+        &["Makefile", "makefile", "GNUmakefile", "Dockerfile", "Rakefile", "justfile"];
+    const ENDINGS: &[&str] = &[
+        "py", "js", "mjs", "cjs", "ts", "jsx", "tsx", "rs", "go", "rb", "c", "h", "cc", "cpp",
+        "java", "kt", "gradle", "kts", "mk", "cmake", "toml", "php", "pl", "sh",
+    ];
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let ending = name.rsplit_once('.').map(|(_, ending)| ending);
+    NAMES.contains(&name)
+        || matches!(name, "package.json" | "CMakeLists.txt" | "setup.cfg")
+        || ending.is_some_and(|ending| ENDINGS.contains(&ending))
+}
+
+/// A program that builds, tests or runs what this text has fetched: `git clone a && make -C a`.
+pub(super) fn run_fetched(walk: &Walk<'_>, call: &Invocation) -> Option<Assessment> {
+    if matches!(call.program, "git" | "hub" | "gh" | "tar" | "gtar" | "bsdtar" | "unzip" | "docker")
+    {
+        return None;
+    }
+    let fetched = || walk.written.fetched.iter().filter(|path| **path != walk.context.workspace);
+    let inside = |path: &String| fetched().any(|root| path == root || is_below(path, root));
+    let here = walk.state.directories.iter().flatten().any(inside);
+    let values = call.options.iter().filter_map(|option| option.value);
+    let words = call.operands.iter().map(|arg| &*arg.text).chain(values);
+    let mut named = words.flat_map(|word| walk.paths().resolve(word)).flatten();
+    if here || named.any(|path| inside(&path)) {
+        return Some(opaque("runs code that was fetched just before"));
+    }
+    let file = walk.written.fetched_code.as_ref()?;
+    let name = file.rsplit('/').next().unwrap_or_default();
+    Some(opaque(format!("may run `{name}`, which was fetched just before")))
+}
+
+/// Remembers a file that a program of the network wrote.
+pub(super) fn mark_fetched(walk: &mut Walk<'_>, file: &str) {
+    let paths = walk.paths().resolve(file).into_iter().flatten();
+    let code =
+        paths.filter(|path| is_code(path)).find(|path| is_below(path, &walk.context.workspace));
+    walk.written.fetched_code = code.or(walk.written.fetched_code.take());
+}
+
+/// Programs that print or write what the network answers.
+pub(super) const FETCHERS: &[&str] =
+    &["curl", "wget", "wget2", "aria2c", "axel", "http", "https", "xh"];
+
 /// Remembers the files that a program writes, copies, links or fetches.
 pub(super) fn remember(walk: &mut Walk<'_>, entry: &Program, call: &Invocation) {
     match call.program {
-        "curl" | "wget" | "wget2" | "aria2c" | "axel" | "tee" | "sponge" | "dd" => {
+        "curl" | "wget" | "wget2" | "aria2c" | "axel" | "http" | "https" | "xh" | "fetch"
+        | "tee" | "sponge" | "dd" => {
             let names = entry.outputs.split_whitespace();
             let files = names.flat_map(|name| call.values(name)).map(str::to_owned);
             let operands = call.operands.iter().map(|arg| arg.text.clone());
@@ -100,7 +153,11 @@ pub(super) fn remember(walk: &mut Walk<'_>, entry: &Program, call: &Invocation) 
                 // Without another name a file is called as in its address.
                 None => text.rsplit('/').next().unwrap_or_default().to_owned(),
             });
+            let fetches = FETCHERS.contains(&call.program);
             for file in files.chain(operands).collect::<Vec<_>>() {
+                if fetches && !call.has("-O-|-qO-") {
+                    mark_fetched(walk, &file);
+                }
                 walk.mark_written(&Arg::literal(file));
             }
             let directories = call.values("-P|--directory-prefix|--output-dir|-d|--dir");
@@ -116,10 +173,20 @@ pub(super) fn remember(walk: &mut Walk<'_>, entry: &Program, call: &Invocation) 
             fetch_into(walk, &directory);
         }
         "git" | "hub" if call.word(0) == Some("clone") => {
-            let address = call.word(1).unwrap_or_default().trim_end_matches('/');
+            // Values of options may stand among the operands: `--depth 1`.
+            let words: Vec<&str> = call.operands.iter().skip(1).map(|arg| &*arg.text).collect();
+            let at = words.iter().position(|word| word.contains(['/', ':'])).unwrap_or(0);
+            let address = words.get(at).unwrap_or(&"").trim_end_matches('/');
             let name = address.rsplit(['/', ':']).next().unwrap_or_default();
-            let directory = call.word(2).unwrap_or(name.trim_end_matches(".git"));
+            let directory = words.get(at + 1).copied().unwrap_or(name.trim_end_matches(".git"));
             fetch_into(walk, directory);
+        }
+        // What an address of its own brings is not the project's.
+        "git" | "hub"
+            if call.word(0) == Some("pull")
+                && call.word(1).is_some_and(|from| from.contains("://") || from.contains('@')) =>
+        {
+            fetch_into(walk, ".");
         }
         "tar" | "gtar" | "bsdtar" | "unzip" | "cpio" | "7z" => {
             // An archive that this text wrote, or that comes from a pipe, is from elsewhere.

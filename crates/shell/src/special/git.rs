@@ -2,8 +2,9 @@
 
 use crate::classify::{opaque, worse};
 use crate::invocation::Invocation;
-use crate::paths::{Resolver, Use};
+use crate::paths::{Place, Resolver, Use};
 use crate::state::Arg;
+use crate::table;
 use crate::walk::Walk;
 use windlass_core::policy::class::{Assessment, Class};
 use windlass_core::policy::pattern::glob;
@@ -83,6 +84,16 @@ pub(super) fn check(walk: &mut Walk<'_>, call: &Invocation) -> Option<Assessment
     {
         add(Some(opaque("makes git run other programs or obey other settings")));
     }
+    if subcommand == "clone" {
+        for value in call.values("-c|--config").map(str::to_owned).collect::<Vec<_>>() {
+            let (key, value) = value.split_once('=').unwrap_or((&value, ""));
+            add(setting(walk, key, value));
+        }
+        if call.has("--template") {
+            add(Some(opaque("copies hooks that git runs")));
+        }
+    }
+    add(elsewhere(&walk.paths(), call));
     if names_program(call, subcommand) {
         add(Some(opaque("names the program that git runs")));
     }
@@ -124,6 +135,34 @@ pub(super) fn check(walk: &mut Walk<'_>, call: &Invocation) -> Option<Assessment
         _ => {}
     }
     judged
+}
+
+/// `git -C ~ init`: a repository outside the workspace is changed.
+fn elsewhere(paths: &Resolver<'_>, call: &Invocation) -> Option<Assessment> {
+    let mut places = call.values("-C|--git-dir|--work-tree").map(|path| paths.place(path));
+    let outside = places.any(|place| place > Place::Unknown);
+    let changes = table::program("git")
+        .and_then(|entry| table::row_of(entry, call))
+        .is_some_and(|row| row.class > Class::Read);
+    (outside && changes)
+        .then(|| Assessment::of(Class::Destructive, "changes a repository outside the workspace"))
+}
+
+/// `git -c alias.s=status s`: the words that the alias stands for; `None` for anything else.
+pub(in crate::special) fn without_alias(args: &[Arg]) -> Option<Vec<Arg>> {
+    let at = args.windows(2).position(|pair| {
+        pair[0].text == "-c" && pair[1].text.to_ascii_lowercase().starts_with("alias.")
+    })?;
+    let (name, value) = args[at + 1].known()?["alias.".len()..].split_once('=')?;
+    let used = args[at + 2..].iter().position(|arg| arg.text == name)? + at + 2;
+    let plain = |c: char| c.is_ascii_alphanumeric() || " -_./=~^@:".contains(c);
+    // Only options may stand before a subcommand.
+    let first = args[at + 2..used].is_empty();
+    if !first || value.is_empty() || !value.chars().all(plain) {
+        return None;
+    }
+    let words = value.split_whitespace().map(Arg::literal);
+    Some(args[..at].iter().cloned().chain(words).chain(args[used + 1..].iter().cloned()).collect())
 }
 
 /// Whether an option names a program that git runs.

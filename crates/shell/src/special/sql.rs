@@ -22,6 +22,9 @@ pub(super) fn check(walk: &mut Walk<'_>, call: &Invocation) -> Option<Assessment
     if matches!(call.program, "sqlite3" | "sqlite" | "duckdb" | "bq") {
         texts.extend(call.operands.iter().skip(1).map(|arg| arg.text.clone()));
     }
+    if call.has("-init") || call.args.iter().any(|arg| arg.text == "-init") {
+        return Some(opaque("runs statements of a file"));
+    }
     match walk.state.input.clone() {
         Input::Text(text) => texts.push(text),
         Input::File(_) | Input::Pipe if texts.is_empty() => {
@@ -52,6 +55,18 @@ fn statement(walk: &mut Walk<'_>, program: &str, text: &str) -> Assessment {
             walk.follow_argument(command, program);
             return opaque("runs a command from a database client");
         }
+    }
+    let lower = text.to_ascii_lowercase();
+    if let Some((_, command)) = lower.split_once(" program '") {
+        let length = command.find('\'').unwrap_or(command.len());
+        let start = text.len() - command.len();
+        walk.follow_argument(&text[start..start + length], program);
+        return opaque("runs a command from a database client");
+    }
+    const LOADS: &[&str] =
+        &["load_extension", "into outfile", "into dumpfile", "lo_export", "pg_read_file"];
+    if LOADS.iter().any(|word| lower.contains(word)) {
+        return opaque("loads code into the database or reaches files through it");
     }
     let starts = first_words(&without_texts(&text.to_ascii_lowercase()));
     if starts.iter().any(|word| REMOVES.contains(&&**word)) {

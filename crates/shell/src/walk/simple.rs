@@ -51,7 +51,7 @@ impl Walk<'_> {
         let scope = if named { Scope::Exported } else { Scope::Shell };
         for (assign, values) in &assigned {
             environment::judge_assignment(self, &assign.name, values, scope);
-            self.evaluate_integer(assign, values);
+            self.evaluate_integer(&assign.name, values);
         }
         if !named {
             for (assign, values) in assigned.iter().cloned() {
@@ -62,7 +62,7 @@ impl Walk<'_> {
         let inner = self.findings.close_level(outer);
         self.with_separators(separators, |walk| walk.record_variants(variants, parts, inner));
         for (assign, values) in declared {
-            self.evaluate_integer(assign, &values);
+            self.evaluate_integer(&assign.name, &values);
             // A reference was set to the name of another variable, which keeps its value.
             if !self.state.references.contains_key(&assign.name) {
                 self.state.assign(assign, values);
@@ -148,8 +148,8 @@ impl Walk<'_> {
     }
 
     /// What is assigned to an integer is an expression.
-    fn evaluate_integer(&mut self, assign: &Assign, values: &Values) {
-        if self.state.integers.contains(&assign.name) {
+    fn evaluate_integer(&mut self, name: &str, values: &Values) {
+        if self.state.integers.contains(name) {
             for fields in values {
                 self.expander().arithmetic(&expand::join_fields(fields).text);
             }
@@ -165,15 +165,27 @@ impl Walk<'_> {
                 let variants = self.expander().word(word).into_iter();
                 variants.map(|fields| vec![expand::join_fields(&fields)]).collect()
             }
-            Value::Many(words) => {
-                let mut all = vec![Vec::new()];
-                for word in words {
+            Value::Many(elements) => {
+                let (mut all, mut in_order) = (vec![Vec::new()], true);
+                for (position, (key, word)) in elements.iter().enumerate() {
+                    if let Some(key) = key {
+                        let key = self.expander().arithmetic(key);
+                        in_order &= key.known().is_some_and(|key| key.parse() == Ok(position));
+                    }
                     let next = self.expander().word(word);
                     all = combine(all, &next);
                 }
-                all
+                // Which element has which key is not followed.
+                if in_order { all } else { vec![vec![Arg::unknown()]] }
             }
         }
+    }
+
+    /// Sets a variable by a builtin, with all that an assignment means.
+    pub(crate) fn set_variable(&mut self, name: &str, values: Values) {
+        environment::judge_assignment(self, name, &values, Scope::Shell);
+        self.evaluate_integer(name, &values);
+        self.state.set(name, values);
     }
 }
 

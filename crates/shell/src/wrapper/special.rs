@@ -2,10 +2,11 @@
 //! word, another machine, a package.
 
 use super::skip_options;
+use crate::classify::opaque;
 use crate::invocation::{Invocation, Style};
 use crate::state::{Arg, Input, UNKNOWN};
 use crate::walk::Walk;
-use crate::{Via, expand, table};
+use crate::{Via, expand, special, table};
 use windlass_core::policy::class::{Assessment, Class};
 
 /// `xargs rm`: the words, then more that only the input knows.
@@ -149,6 +150,9 @@ pub(super) fn npx(walk: &mut Walk<'_>, program: &str, args: &[Arg]) -> Assessmen
             Some("run") => rest = &rest[1..],
             _ => return Assessment::of(Class::Build, "installs programs"),
         }
+    }
+    if rest.first().is_some_and(|first| special::is_foreign(&first.text)) {
+        return opaque("runs code from an address instead of the usual registry");
     }
     if let Some((first, more)) = rest.split_first() {
         // `eslint@9` and `@scope/name` name the package.

@@ -24,7 +24,7 @@ const fn privileged(names: &'static [&'static str], values: &'static str, skip: 
     Wrapper { names, values, texts: "-c|--command", runs: Runs::Words(skip), class, reason }
 }
 
-const DOCKER_VALUES: &str = "-e --env --env-file -u --user -w --workdir -v --volume -p --publish --name \
+pub(super) const DOCKER_VALUES: &str = "-e --env --env-file -u --user -w --workdir -v --volume -p --publish --name \
     --network --mount --entrypoint -l --label --cpus -m --memory --platform -h --hostname --add-host \
     --device --cap-add --cap-drop --security-opt --ulimit --restart --pull --gpus --ipc --pid --tmpfs \
     -H --host --context -c --config -f --file --project-name --profile --index --detach-keys";
@@ -32,10 +32,35 @@ const DOCKER_VALUES: &str = "-e --env --env-file -u --user -w --workdir -v --vol
 pub(super) const WRAPPERS: &[Wrapper] = &[
     plain(&["env", "genv"], "-u --unset -C --chdir -S --split-string --block-signal -a --argv0", 0),
     plain(
-        &["nohup", "setsid", "unbuffer", "eatmydata", "fakeroot", "caffeinate", "catchsegv"],
-        "",
+        &[
+            "nohup",
+            "setsid",
+            "unbuffer",
+            "eatmydata",
+            "fakeroot",
+            "caffeinate",
+            "catchsegv",
+            "chronic",
+            "rlwrap",
+            "linux32",
+            "linux64",
+            "dumb-init",
+            "tini",
+            "catatonit",
+            "xterm",
+            "uxterm",
+            "urxvt",
+            "alacritty",
+            "konsole",
+            "gnome-terminal",
+            "xfce4-terminal",
+            "x-terminal-emulator",
+        ],
+        "-g -p",
         0,
     ),
+    plain(&["faketime", "runcon"], "-t -u -r -l -f", 1),
+    plain(&["softlimit", "cgexec", "aa-exec"], "-g -p -m -d -s -l -a -f -o -r -t -c", 0),
     plain(&["command", "builtin", "nocorrect", "noglob", "exec", "coproc"], "-a", 0),
     plain(&["time", "gtime"], "-o --output -f --format", 0),
     plain(&["nice", "gnice"], "-n --adjustment", 0),
@@ -143,6 +168,11 @@ pub(super) const WRAPPERS: &[Wrapper] = &[
             "setuidgid",
             "capsudo",
             "lsu",
+            "pbrun",
+            "sesu",
+            "sesudo",
+            "pkttyagent",
+            "polkit-agent-helper-1",
         ],
         "-u --user -g --group -p --prompt -h --host -C --close-from -r --role -t --type -D --chdir -T",
         0,
@@ -230,17 +260,19 @@ pub(super) const WRAPPERS: &[Wrapper] = &[
         "runs a command of the project's environment",
     ),
     after(&["rustup"], "run", "", 1, Class::LocalCommand, "runs a command of a toolchain"),
-    after(
-        &["npm", "pnpm", "yarn"],
-        "exec|x|dlx",
-        "-p --package -c --call -w --workspace",
-        0,
-        Class::Build,
-        "runs a package's program, fetching it when missing",
-    ),
+    Wrapper {
+        names: &["npm", "pnpm", "yarn", "bun"],
+        values: "-p --package -c --call -w --workspace",
+        texts: "-c|--call",
+        runs: Runs::After("exec|x|dlx", 0),
+        class: Class::Build,
+        reason: "runs a package's program, fetching it when missing",
+    },
+    after(&["devbox", "toolbox"], "run", "-c --container -r", 0, Class::Build, "runs a command"),
+    after(&["adb"], "shell", "-s", 0, Class::Publish, "runs a command on a device"),
     after(&["perf"], "stat|record|trace", "-e -o -p", 0, Class::LocalCommand, "measures a command"),
     after(&["git"], "bisect run", "-C -c", 0, Class::LocalCommand, "runs a command at every step"),
-    after(&["nix"], "develop|shell", "-c --command", 0, Class::Build, "fetches packages"),
+    after(&["nix"], "develop|shell", "", 0, Class::Build, "fetches packages"),
     after(
         &["aws-vault", "chamber", "op", "infisical", "sops"],
         "exec|run|exec-env",
