@@ -281,7 +281,10 @@ fn refusal_hint(refusal: &Refusal) -> String {
                 "choose another, or take the claim away with `windlass commitments release {id}`"
             )
         }
-        Refusal::WrongState { id, .. } => format!("see `windlass commitments show {id}`"),
+        Refusal::WrongState { id, .. } => format!(
+            "the order is claim, capture, submit, approve or reject; `windlass commitments show {id}` says \
+             where it stands"
+        ),
         Refusal::NotTheClaimer { id, .. } => {
             format!("see who holds it with `windlass commitments show {id}`")
         }
@@ -290,7 +293,9 @@ fn refusal_hint(refusal: &Refusal) -> String {
                 "add evidence first: `windlass commitments capture {id} --type file --path FILE`"
             )
         }
-        Refusal::OwnWork { .. } => "let somebody else judge it".into(),
+        Refusal::OwnWork { id, .. } => format!(
+            "another person judges it, or an agent: `windlass run --role auditor \"audit {id}\"`"
+        ),
         Refusal::TooMuchEvidence { id } => format!("submit it: `windlass commitments submit {id}`"),
         Refusal::Empty { .. } | Refusal::TooLong { .. } | Refusal::IncompleteEvidence { .. } => {
             "see `windlass commitments --help`".into()

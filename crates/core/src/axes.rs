@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// A value that an axis, status or other closed set does not have.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("`{given}` is not a {what}; allowed: {allowed}")]
+#[error("`{given}` is not {} {what}; allowed: {allowed}", article(what))]
 pub struct UnknownValue {
     /// What was being read, such as `work mode`.
     pub what: &'static str,
@@ -17,6 +17,10 @@ pub struct UnknownValue {
     pub given: String,
     /// Every allowed value, separated by commas.
     pub allowed: String,
+}
+
+fn article(noun: &str) -> &'static str {
+    if noun.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" }
 }
 
 /// Declares a closed set of words: the enum, its texts and the parser that names what is allowed.

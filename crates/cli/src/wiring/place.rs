@@ -147,7 +147,8 @@ fn refuse_vast(environment: &Environment, directory: &Path) -> Result<(), Failur
             "`{}` {what}: an agent could read and change everything in it",
             directory.display()
         ),
-        "start in the directory of a project; to work here all the same, add `--confirm-workspace` once",
+        "start in the directory of a project; to work here all the same, confirm it once with \
+         `windlass exec --confirm-workspace true`",
     ))
 }
 

@@ -79,6 +79,7 @@ fn two_claims_own_approval_and_missing_evidence_are_refused() {
     assert!(early.stderr.contains("is claimed, so it cannot be approved"), "{early:?}");
     let own = run_as(&program, "bob", &["commitments", "approve", &id]).expect(2);
     assert!(own.stderr.contains("who cannot judge it"), "{own:?}");
+    assert!(own.stderr.contains("--role auditor"), "{own:?}");
     let empty = program.windlass(&["commitments", "commit", "  "]).expect(2);
     assert!(empty.stderr.contains("the title is empty"), "{empty:?}");
     let unknown = program.windlass(&["commitments", "show", "cmt_nope"]).expect(2);
