@@ -219,11 +219,12 @@ pub enum Error {
     #[error("schedule `{schedule}` has ended")]
     ScheduleEnded { schedule: ScheduleId },
     /// A file that was named as a picture cannot be shown.
-    #[error("`{name}` {source}")]
+    #[error("`{name}` {problem}")]
     Picture {
         /// What it is called.
         name: String,
-        source: PictureError,
+        /// What is wrong with it. Not its source: the text above says all of it.
+        problem: PictureError,
     },
     /// The bus does not answer.
     #[error("the bus does not answer")]

@@ -23,7 +23,7 @@ impl Pictures<'_> {
     /// Checks a picture, makes it as small as providers take it, and keeps it. A goal or a message can name it then.
     pub fn keep(self, bytes: &[u8], name: &str) -> Result<Picture, Error> {
         let data = picture::prepare(bytes)
-            .map_err(|source| Error::Picture { name: shown_line(name), source })?;
+            .map_err(|problem| Error::Picture { name: shown_line(name), problem })?;
         Ok(self.coordinator.store.pictures().keep(&data, name)?)
     }
 
@@ -35,8 +35,8 @@ impl Pictures<'_> {
         };
         let bytes = std::fs::metadata(path).map_err(failed)?.len();
         if bytes > MAX_FILE_BYTES {
-            let source = PictureError::TooLarge { bytes };
-            return Err(Error::Picture { name: shown_line(name), source });
+            let problem = PictureError::TooLarge { bytes };
+            return Err(Error::Picture { name: shown_line(name), problem });
         }
         self.keep(&std::fs::read(path).map_err(failed)?, name)
     }

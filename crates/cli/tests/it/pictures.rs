@@ -73,6 +73,7 @@ fn what_is_no_picture_is_refused_before_a_task_is_made() {
         let ran = program.windlass(&["run", &format!("look at @{name}")]).expect(2);
         assert!(ran.stderr.contains(&format!("error: `{name}` {why}")), "{}", ran.stderr);
         assert!(ran.stderr.contains("hint: "), "{}", ran.stderr);
+        assert!(!ran.stderr.contains("caused by"), "said once: {}", ran.stderr);
     }
     assert!(program.server.requests().is_empty());
     assert!(program.windlass(&["tasks", "--json"]).expect(0).stdout.is_empty());
