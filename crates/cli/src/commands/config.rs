@@ -144,7 +144,12 @@ fn set(key: &str, value: &str) -> Result<u8, Failure> {
     let effective = row.map(|row| row.effective).unwrap_or_else(|| value.to_owned());
     let place = shown_line(&path.display().to_string());
     note(&format!("set {key} to `{}` in {place}", shown_line(&effective)));
-    // A variable or the project's file wins over the user's. What is wrong with those is said elsewhere.
+    note_winner(key, &effective);
+    Ok(0)
+}
+
+/// A variable or the project's file wins over the user's. What is wrong with those is said elsewhere.
+fn note_winner(key: &str, effective: &str) {
     let here = Environment::new(None).and_then(|environment| environment.config(Path::new(".")));
     let rows = here.map(|config| config.report()).unwrap_or_default();
     let wins = rows.into_iter().find(|row| row.key == key);
@@ -152,15 +157,16 @@ fn set(key: &str, value: &str) -> Result<u8, Failure> {
         let source = shown_line(&row.source);
         note(&format!("notice: here {source} wins, with {}", shown_line(&row.effective)));
     }
-    Ok(0)
 }
 
 fn unset(key: &str) -> Result<u8, Failure> {
     let (path, config) = change_user_file(|text| edit::unset(text, key))?;
     let row = config.report().into_iter().find(|row| row.key == key);
-    let now = row.map(|row| format!("; it is `{}` now", shown_line(&row.effective)));
+    let effective = row.map(|row| row.effective);
+    let now = effective.as_deref().map(|now| format!("; it is `{}` now", shown_line(now)));
     let place = shown_line(&path.display().to_string());
     note(&format!("removed {key} from {place}{}", now.unwrap_or_default()));
+    note_winner(key, &effective.unwrap_or_default());
     Ok(0)
 }
 

@@ -169,6 +169,17 @@ fn a_setting_is_changed_from_the_command_line() {
 }
 
 #[test]
+fn a_removed_setting_that_a_variable_still_sets_is_named() {
+    let program = Program::playing("replies: [{say: done}]");
+    program.windlass(&["config", "set", "agent.max_iterations", "50"]).expect(0);
+    let mut unset = program.command(&["config", "unset", "agent.max_iterations"]);
+    let ran: Ran = unset.env("AGENT_MAX_ITERATIONS", "7").output().unwrap().into();
+    let said = &ran.expect(0).stderr;
+    assert!(said.contains("it is `200` now"), "{said}");
+    assert!(said.contains("here environment AGENT_MAX_ITERATIONS wins, with 7"), "{said}");
+}
+
+#[test]
 fn doctor_goes_on_where_the_configuration_is_broken() {
     let program = Program::playing("replies: [{say: done}]");
     let directory = program.data.path().join(".config/windlass");
