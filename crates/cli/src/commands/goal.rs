@@ -110,6 +110,9 @@ impl Goal {
         let mut message = Self::plain(text.to_owned());
         let (files, notices) = mentioned_files(text, directory);
         message.notices = notices;
+        if holds_escaped_breaks(text) {
+            message.notices.push(ESCAPED_BREAKS.to_owned());
+        }
         for (path, place, file) in files {
             match file {
                 Mentioned::Text(attached) => message.attached.push(attached),
@@ -169,6 +172,24 @@ const STDIN_HINT: &str = "hand in text: `git diff | windlass run -`";
 const FILE_HINT: &str = "name a text file that you can read: `windlass run @goal.md`";
 
 /// `@FILE` alone names a file with the goal. With more text it is a mention of a file.
+/// For a goal whose line breaks the shell did not make.
+const ESCAPED_BREAKS: &str = "`\\n` stays as it was typed; for lines write $'first\\nsecond', or \
+    name a file with them as `@goal.md`";
+
+/// Whether a text holds `\n` between words where a line break was most likely meant.
+fn holds_escaped_breaks(text: &str) -> bool {
+    let begins = |rest: &str| {
+        rest.starts_with("\\n")
+            || rest.starts_with(|c: char| c.is_alphanumeric() || "-*#".contains(c))
+    };
+    !text.contains('\n')
+        && text.match_indices("\\n").any(|(at, escape)| {
+            let before = text[..at].chars().next_back();
+            before.is_some_and(|c| c.is_alphanumeric() || ".,:;!?)".contains(c))
+                && begins(&text[at + escape.len()..])
+        })
+}
+
 fn is_goal_file(path: &str) -> bool {
     !path.is_empty() && !path.contains(char::is_whitespace)
 }
@@ -371,6 +392,16 @@ mod tests {
     fn a_mention_is_a_word_and_leaves_punctuation_behind() {
         let text = "see @src/a.rs, (@b.py) and \"@c d\"; not me@example.com, nor @ alone.";
         assert_eq!(mentions(text).collect::<Vec<_>>(), ["src/a.rs", "b.py", "c"]);
+    }
+
+    #[test]
+    fn line_breaks_that_the_shell_did_not_make_are_noticed() {
+        for text in [r"fix it\nthen test", r"Do:\n- one\n- two", r"first.\n\nSecond"] {
+            assert!(holds_escaped_breaks(text), "{text}");
+        }
+        for text in ["fix it\nthen test", r"replace `\n` by a space", r"split at '\n'"] {
+            assert!(!holds_escaped_breaks(text), "{text}");
+        }
     }
 
     #[test]
