@@ -45,6 +45,7 @@ pub async fn listen(
     if args.no_http {
         return Ok(None);
     }
+    refuse_second(coordinator).await?;
     let wanted = args.listen.or(config.server.listen);
     let options = Options {
         address: wanted.unwrap_or(USUAL),
@@ -64,12 +65,34 @@ pub async fn listen(
     };
     let bound = match Server::bind(coordinator.clone(), options.clone()).await {
         Err(Error::Listen { .. }) if wanted.is_none() => {
+            note(&format!("notice: `{USUAL}` is taken by another program; a free port is used"));
             let free = SocketAddr::new(USUAL.ip(), 0);
             Server::bind(coordinator.clone(), Options { address: free, ..options }).await
         }
         bound => bound,
     };
     bound.map(Some).map_err(failure)
+}
+
+/// One data directory has one page: a second would take over the address that `windlass open` goes by.
+async fn refuse_second(coordinator: &Coordinator) -> Result<(), Failure> {
+    // Without a service the address is that of one which was killed.
+    let Ok(url) = running(coordinator) else { return Ok(()) };
+    let host = url.split_once("://").and_then(|(_, rest)| rest.split('/').next());
+    let answers = tokio::net::TcpStream::connect(host.unwrap_or_default()).await.is_ok();
+    if !answers {
+        return Ok(());
+    }
+    Err(Failure::usage(
+        format!("a server already runs on `{}`, at {url}", data_directory(coordinator)),
+        "`windlass open` opens its page; `windlass worker` or `serve --no-http` helps it with its tasks; \
+         another data directory is named with `--data DIR`",
+    ))
+}
+
+fn data_directory(coordinator: &Coordinator) -> String {
+    let database: PathBuf = coordinator.storage().database();
+    database.parent().map(|path| path.display().to_string()).unwrap_or_default()
 }
 
 /// What the page shows of the configuration and of the skills for work outside of any project.
@@ -172,10 +195,8 @@ fn failure(error: Error) -> Failure {
 pub fn running(coordinator: &Coordinator) -> Result<String, Failure> {
     let serves = coordinator.queue().has_service()?;
     windlass_server::address_of(coordinator).filter(|_| serves).ok_or_else(|| {
-        let path: PathBuf = coordinator.storage().database();
-        let place = path.parent().map(|path| path.display().to_string()).unwrap_or_default();
         Failure::usage(
-            format!("no server runs on `{place}`"),
+            format!("no server runs on `{}`", data_directory(coordinator)),
             "start one with `windlass serve`, or name its data directory with `--data DIR`",
         )
     })

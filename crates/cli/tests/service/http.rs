@@ -63,6 +63,22 @@ fn only_serve_opens_a_socket() {
     assert!(!world.store.dir().root().join("server.url").exists());
 }
 
+#[test]
+fn a_second_server_on_one_data_directory_is_refused() {
+    let world = world();
+    let serve = world.start(&["serve"]);
+    let place = address(&serve.until_says("page and API at"));
+    serve.until_says("sign in with");
+    let second = || world.command(&["serve", "--listen", "127.0.0.1:0"]).output().unwrap();
+    refused(&second(), &format!("at http://{place}/"), "windlass open");
+    let opened = world.command(&["open", "--print"]).output().unwrap();
+    assert!(
+        String::from_utf8_lossy(&opened.stdout).contains(&place),
+        "the first keeps its address"
+    );
+    assert!(serve.stop().success());
+}
+
 /// The usual port may be taken by another test or program; then a free one does.
 #[test]
 fn serve_says_where_it_is_and_open_lets_a_browser_in() {
