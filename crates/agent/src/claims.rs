@@ -2,6 +2,7 @@
 //! (MS-137, MS-212). The claim is made by us from the edit itself: no agent can forget it.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use windlass_core::claim::{Claim, LineRange};
 use windlass_core::event::{Event, IntentClaimed, RiskCheck, WorkflowPart};
@@ -17,7 +18,7 @@ use windlass_tools::workspace::repository::repository_of_worktree;
 
 use crate::calls::{Batch, Group, Settled};
 use crate::journal::Journal;
-use crate::{Agent, Error, Tree};
+use crate::{Error, Tree};
 
 /// The most of a file that is read to find what its lines belong to.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
@@ -25,25 +26,26 @@ const MAX_FILE_BYTES: u64 = 1024 * 1024;
 /// How much of another worker's goal is repeated.
 const GOAL_CHARS: usize = 60;
 
-impl Agent {
+/// Claims what one agent will edit.
+pub(crate) struct EditClaims {
+    pub(crate) workspace: Arc<Workspace>,
+    pub(crate) tree: Arc<Tree>,
+}
+
+impl EditClaims {
     /// Claims what the calls of a batch will edit. A batch whose place somebody else holds becomes a result that
     /// names the holder.
-    pub(crate) async fn claim_edits(
-        &self,
-        task: &mut Journal,
-        batch: Batch,
-    ) -> Result<Batch, Error> {
+    pub(crate) async fn claim(&self, task: &mut Journal, batch: Batch) -> Result<Batch, Error> {
         let created = &task.state().created;
         if matches!(created.workflow.as_deref(), Some(WorkflowPart::Agent { is_try: true, .. })) {
             return Ok(batch);
         }
         let top = created.boundary().to_owned();
-        let Some(wanted) = wanted(&batch, &self.parts.world.workspace, &top) else {
+        let Some(wanted) = wanted(&batch, &self.workspace, &top) else {
             return Ok(batch);
         };
-        let tree = self.delegation.tree().clone();
         for claim in wanted.claims {
-            let refused = claim_place(&tree, Path::new(&top), task.task(), &claim).await?;
+            let refused = claim_place(&self.tree, Path::new(&top), task.task(), &claim).await?;
             if let Some(text) = refused {
                 let outcome = Outcome::failure(text);
                 let settled = Settled::result(wanted.open, Some(wanted.check), outcome);

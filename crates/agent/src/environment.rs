@@ -7,12 +7,13 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use jiff::tz::TimeZone;
+use windlass_core::layout::Layout;
 use windlass_core::shown::shown_line;
 use windlass_core::text::one_line;
 use windlass_tools::workspace::git_status::{self, GitStatus};
 
 use crate::journal::Journal;
-use crate::{Agent, prompt};
+use crate::prompt;
 
 /// Names of the top of the tree that are listed.
 const MAX_NAMES: usize = 60;
@@ -41,31 +42,31 @@ pub struct Surroundings {
     pub search_path: String,
 }
 
-impl Agent {
-    /// The environment of a task that begins now, as its first message tells it.
-    pub(crate) async fn environment(&self, task: &Journal) -> Option<String> {
-        let known = self.parts.settings.surroundings.as_ref()?;
+impl Surroundings {
+    /// The environment of a task that begins now, as its first message describes it.
+    pub(crate) async fn describe(
+        &self,
+        task: &Journal,
+        layout: &Layout,
+        container: &str,
+    ) -> String {
         let created = &task.state().created;
-        let git = git_status::status(Path::new(created.boundary()), &known.search_path).await;
-        let layout = self.parts.world.workspace.layout();
-        let date = task.now().to_zoned(known.time_zone.clone());
+        let git = git_status::status(Path::new(created.boundary()), &self.search_path).await;
+        let date = task.now().to_zoned(self.time_zone.clone());
         let place = match (layout.top(), layout.start()) {
             (top, start) if top == start => format!("`{}`", shown_line(top)),
             (top, start) => {
                 format!("`{}`, and you start in `{}`", shown_line(top), shown_line(&start))
             }
         };
-        let zone = known.time_zone.iana_name().unwrap_or("local time");
+        let zone = self.time_zone.iana_name().unwrap_or("local time");
         let lines = [
             ("Date", format!("{} ({zone})", date.strftime("%Y-%m-%d, %A"))),
-            ("System", format!("{}; shell: {}", known.system, known.shell)),
+            ("System", format!("{}; shell: {}", self.system, self.shell)),
             ("Workspace", place),
-            (
-                "Sandbox",
-                format!("{}; network: {}", sandbox(&self.parts.settings.container), known.network),
-            ),
-            ("Toolchains", known.toolchains.clone()),
-            ("Limits", known.limits.join("; ")),
+            ("Sandbox", format!("{}; network: {}", sandbox(container), self.network)),
+            ("Toolchains", self.toolchains.clone()),
+            ("Limits", self.limits.join("; ")),
             ("Git", git.map_or_else(|| "not a repository".to_owned(), |git| repository(&git))),
             ("Top of the tree", tree(Path::new(&created.workspace))),
         ];
@@ -73,7 +74,7 @@ impl Agent {
         for (name, value) in lines.iter().filter(|(_, value)| !value.is_empty()) {
             let _ = writeln!(text, "- {name}: {value}");
         }
-        Some(prompt::environment(text.trim_end()))
+        prompt::environment(text.trim_end())
     }
 }
 

@@ -11,6 +11,7 @@ use windlass_core::status::StatusReason;
 use windlass_skills::Viewer;
 use windlass_store::Level;
 
+use crate::commitments::Commitments;
 use crate::journal::Journal;
 use crate::parts::ModelWish;
 use crate::prompt::{self, PromptInput};
@@ -82,11 +83,12 @@ impl Agent {
     pub(crate) fn prelude(&self, state: &TaskState, tools: Vec<ToolSpec>) -> Prelude {
         let viewer = Viewer::of(&state.axes);
         let skills = self.parts.world.skills.current().listing(viewer);
+        let ledger = &self.parts.world.ledger.store;
         let about = PromptInput {
             tools: &tools,
             axes: state.axes,
             role: state.role,
-            commitments: &self.commitments_for_prompt(state),
+            commitments: &Commitments::new(ledger, state).for_prompt(),
             layout: self.parts.world.workspace.layout(),
             skills: &skills,
             instructions: self.parts.settings.instructions.as_deref(),

@@ -15,6 +15,7 @@ mod delegation;
 mod segment_end;
 mod plan_review;
 mod executor;
+mod commitments;
 mod verify;
 mod review;
 mod conclude;

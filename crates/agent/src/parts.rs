@@ -173,6 +173,14 @@ pub struct Settings {
     pub price: Option<Price>,
 }
 
+impl Settings {
+    /// The limit of tool rounds; that of the contract wins (AX-012).
+    pub(crate) fn round_limit(&self) -> u32 {
+        let own = self.contract.as_ref().and_then(|active| active.contract.max_iterations);
+        own.unwrap_or(self.max_iterations)
+    }
+}
+
 /// A completion contract, and whether its commands may run.
 #[derive(Clone, Debug)]
 pub struct ContractInForce {

@@ -153,7 +153,7 @@ fn read_only(mode: WorkMode, role: Option<Role>) -> Option<String> {
         WorkMode::Plan => "Such changes are what your plan is for.",
         WorkMode::Review | WorkMode::Research => {
             "When the goal needs such a change, say in your final message exactly what should be changed; the \
-             user can run it with `--mode build`."
+             user can have it made in work mode `build`."
         }
         WorkMode::Chat | WorkMode::Build | WorkMode::Repair => return None,
     };

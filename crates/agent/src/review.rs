@@ -4,11 +4,14 @@
 //! - A verdict is journaled before it counts: as the answer to a question, or with the end of the auditor.
 //! - An auditor that gives no verdict decides nothing: a person is asked then.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use tokio_util::sync::CancellationToken;
-use windlass_core::commitment::{Actor, Order};
+use windlass_core::commitment::{Actor, CommitmentState, Order};
 use windlass_core::contract::{Audit, ContractResult, Review};
 use windlass_core::ending::Ending;
-use windlass_core::error::{ErrorDetails, ErrorType};
+use windlass_core::error::{ErrorDetails, ErrorType, Remedy};
 use windlass_core::event::{Event, ReviewStarted, RiskCheck, SubAgentSpawn, ToolCall};
 use windlass_core::id::{CallId, QuestionId, TaskId};
 use windlass_core::message::ToolRequest;
@@ -18,20 +21,54 @@ use windlass_core::question::{Question, QuestionKind, REVIEW_OPTIONS};
 use windlass_core::role::Role;
 use windlass_core::state::{OpenCall, Stage, TaskState};
 use windlass_core::tool_name;
-use windlass_store::Level;
+use windlass_store::{CommitmentRow, Level};
 
 use crate::calls::Spawn;
-use crate::delegation::Delegated;
+use crate::commitments::Commitments;
+use crate::delegation::{Delegated, Delegation};
+use crate::gate::Gate;
 use crate::journal::Journal;
+use crate::parts::ContractInForce;
 use crate::verify::line;
-use crate::{Agent, Error, prompt};
+use crate::{Error, Parts, prompt};
 
 /// What the auditor is called in lists.
 const LABEL: &str = "auditor";
 
-impl Agent {
+/// Gets a verdict on finished work.
+pub(crate) struct Reviewer {
+    contract: Option<Arc<ContractInForce>>,
+    gate: Arc<Gate>,
+    delegation: Arc<Delegation>,
+    /// The auditor asks the same model as the agent whose work it judges.
+    model: String,
+    auditor_timeout: Duration,
+}
+
+impl Reviewer {
+    pub(crate) fn new(parts: &Parts, gate: Arc<Gate>, delegation: Arc<Delegation>) -> Self {
+        Self {
+            contract: parts.settings.contract.clone(),
+            gate,
+            delegation,
+            model: parts.model.name().to_string(),
+            auditor_timeout: parts.settings.sub_agent_timeout,
+        }
+    }
+
+    /// Commitments that are handed in and wait for a verdict, where the contract wants one.
+    pub(crate) fn unjudged(&self, task: &Journal) -> Vec<CommitmentRow> {
+        let rules = self.contract.as_ref().and_then(|active| active.contract.commitments.as_ref());
+        if !rules.is_some_and(|rules| rules.require_closed) {
+            return Vec::new();
+        }
+        let mut rows = Commitments::of(task).of_work().unwrap_or_default();
+        rows.retain(|row| row.state == CommitmentState::Submitted);
+        rows
+    }
+
     /// One step of the review of work that has passed its checks.
-    pub(crate) async fn review(
+    pub(crate) async fn step(
         &self,
         task: &mut Journal,
         stop: &CancellationToken,
@@ -41,7 +78,7 @@ impl Agent {
             return self.approve_commitments(task, &review).await;
         }
         let wants_auditor =
-            self.contract().is_some_and(|active| active.contract.audit == Audit::Auditor);
+            self.contract.as_ref().is_some_and(|active| active.contract.audit == Audit::Auditor);
         let may_start = self.gate.can_spawn(task.state()) && !verification.auditor_silent;
         match wants_auditor && may_start {
             true => self.start_auditor(task, stop).await,
@@ -68,9 +105,8 @@ impl Agent {
                 Ok(_) => {}
                 Err(windlass_store::Error::Refused(refusal)) => {
                     let message = format!("the work is approved, but {refusal}");
-                    let error = ErrorDetails::new(ErrorType::ContractUnmet, message).with_hint(
-                        "let somebody else approve it with `windlass commitments approve`",
-                    );
+                    let error = ErrorDetails::new(ErrorType::ContractUnmet, message)
+                        .with_remedy(Remedy::ApproveByAnother);
                     return Ok(Some(Ending::Failed(error)));
                 }
                 Err(error) => return Err(error.into()),
@@ -134,7 +170,6 @@ impl Agent {
     }
 
     fn auditor_spawn(&self, state: &TaskState, started: &ReviewStarted) -> SubAgentSpawn {
-        let timeout = self.parts.settings.sub_agent_timeout;
         SubAgentSpawn {
             call: started.call,
             task_id: started.task_id,
@@ -145,8 +180,8 @@ impl Agent {
                 state.last_reply.final_text.as_deref().unwrap_or_default().trim(),
                 &checks(state),
             ),
-            timeout_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
-            model: self.parts.model.name().to_string(),
+            timeout_ms: u64::try_from(self.auditor_timeout.as_millis()).unwrap_or(u64::MAX),
+            model: self.model.clone(),
             model_mode: None,
             axes: Role::Auditor.axes(state.axes),
             role: Some(Role::Auditor),

@@ -19,14 +19,19 @@ use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_store::Level;
 
 use crate::billing::Billing;
-use crate::calls::Runner;
+use crate::calls::{Calls, Runner};
+use crate::claims::EditClaims;
 use crate::compaction::{Compactor, Room};
 use crate::delegation::{Delegation, tree::Tree};
+use crate::executor::check_claim;
 use crate::gate::Gate;
 use crate::interrupt::TimeLimit;
 use crate::journal::Journal;
 use crate::notices::Notices;
 use crate::plan_review::PlanReview;
+use crate::segment_end::{finished, reason_not_to_start};
+use crate::start_approval::ask_to_start;
+use crate::verify::{Verification, leave_verifying};
 use crate::{Error, Live, Parts, Preview, spans};
 
 /// One agent: what it is made from, and who does what in its loop.
@@ -34,13 +39,13 @@ pub struct Agent {
     pub(crate) parts: Parts,
     /// What may be called, and why.
     pub(crate) gate: Arc<Gate>,
-    /// Runs the calls of tools.
-    pub(crate) runner: Runner,
+    calls: Calls,
     /// Pays for model calls.
     pub(crate) billing: Billing,
     /// Keeps the context within its window.
     pub(crate) compactor: Compactor,
-    pub(crate) delegation: Delegation,
+    pub(crate) delegation: Arc<Delegation>,
+    verification: Verification,
     plan_review: PlanReview,
     notices: Notices,
     pub(crate) time_limit: TimeLimit,
@@ -51,25 +56,34 @@ impl Agent {
     pub fn new(parts: Parts, tree: Arc<Tree>) -> Self {
         let time_limit = TimeLimit(parts.settings.timeout);
         let gate = Arc::new(Gate::new(&parts));
-        let runner = Runner {
+        let runner = Arc::new(Runner {
             gate: gate.clone(),
             world: parts.world.clone(),
             output_limit: parts.settings.tool_output_max_tokens,
             previews: parts.previews.clone(),
             time_limit,
-        };
+        });
         let billing = Billing::new(tree.budget().clone(), parts.reply_tokens());
         let compactor = Compactor::new(&parts, billing.clone());
         let plan_review = PlanReview::new(&parts);
         let notices = Notices { world: parts.world.clone() };
-        let delegation = Delegation::new(parts.clone(), tree);
+        let edits = EditClaims { workspace: parts.world.workspace.clone(), tree: tree.clone() };
+        let delegation = Arc::new(Delegation::new(parts.clone(), tree));
+        let calls = Calls {
+            gate: gate.clone(),
+            runner: runner.clone(),
+            delegation: delegation.clone(),
+            edits,
+        };
+        let verification = Verification::new(&parts, gate.clone(), runner, delegation.clone());
         Self {
             parts,
             gate,
-            runner,
+            calls,
             billing,
             compactor,
             delegation,
+            verification,
             plan_review,
             notices,
             time_limit,
@@ -106,8 +120,8 @@ impl Agent {
             self.plan_review.start(task).await?;
         }
         self.plan_review.report_edits(task).await?;
-        let refused = self.ask_to_start(task).await?;
-        let ending = match refused.or_else(|| self.reason_not_to_start(task)) {
+        let refused = ask_to_start(task).await?;
+        let ending = match refused.or_else(|| reason_not_to_start(task.state())) {
             Some(ending) => ending,
             None => self.start_and_work(task, stop).await?,
         };
@@ -143,8 +157,8 @@ impl Agent {
             if let Some(ending) = self.signalled(task, stop) {
                 return Ok(ending);
             }
-            self.check_claim(task).await?;
-            self.leave_verifying(task).await?;
+            check_claim(task).await?;
+            leave_verifying(task).await?;
             if task.state().next() == Next::AskModel
                 && let Some(ending) = self.renew_epoch(task).await?
             {
@@ -160,14 +174,16 @@ impl Agent {
                     Room::Needed(trigger) => self.compactor.begin(task, trigger).await?,
                 },
                 Next::Compact => self.compactor.run(task, stop).await?,
-                Next::RunCalls => self.run_calls(task, stop).await?,
+                Next::RunCalls => self.calls.run(task, stop).await?,
                 Next::Wait(_) => return Ok(Ending::Blocked),
                 Next::StartPlan => self.plan_review.start(task).await?,
                 Next::Finish(_) if PlanReview::ends_in_proposal(task.state()) => {
                     self.plan_review.propose(task).await?
                 }
-                Next::Finish(_) if self.must_verify(task) => self.verify(task, stop).await?,
-                Next::Finish(_) => return Ok(self.finished(task)),
+                Next::Finish(_) if self.verification.is_due(task) => {
+                    self.verification.step(task, stop).await?
+                }
+                Next::Finish(_) => return Ok(finished(task.state())),
             };
             if let Some(ending) = step {
                 return Ok(ending);

@@ -18,46 +18,45 @@ use crate::journal::Journal;
 use crate::report;
 use crate::{Agent, Error};
 
+/// A task that waits for an answer is not started only to wait again.
+pub(crate) fn reason_not_to_start(state: &TaskState) -> Option<Ending> {
+    match (&state.signal, state.next()) {
+        (Some(Signal::Cancel(_) | Signal::Expired(..)), _) => Ending::from_signal(state),
+        (_, Next::Wait(_)) => Some(Ending::Blocked),
+        // A conversation waits for the next message; other work waited for a person to look at it, and
+        // nothing was said against it.
+        (_, Next::Finish(_)) if state.reason == StatusReason::AwaitingMessage => {
+            Some(match state.created.conversation {
+                true => Ending::paused(StatusReason::AwaitingMessage),
+                false => Ending::Done,
+            })
+        }
+        _ => None,
+    }
+}
+
+/// A final reply ends the task; in a conversation it waits for the next message, and with assisted control
+/// a person looks first (MS-047).
+pub(crate) fn finished(state: &TaskState) -> Ending {
+    if state.waits_for_schedule() {
+        return Ending::paused(StatusReason::Schedule);
+    }
+    if state.before_repair.is_some() {
+        // It is looked at once more before it continues.
+        return Ending::paused(StatusReason::AwaitingMessage);
+    }
+    if state.created.conversation {
+        return Ending::paused(StatusReason::AwaitingMessage);
+    }
+    match state.axes.run_control {
+        RunControl::Assisted if state.created.depth == 0 => {
+            Ending::paused(StatusReason::AwaitingMessage)
+        }
+        RunControl::Assisted | RunControl::Manual | RunControl::Autonomous => Ending::Done,
+    }
+}
+
 impl Agent {
-    /// A task that waits for an answer is not started only to wait again.
-    pub(crate) fn reason_not_to_start(&self, task: &Journal) -> Option<Ending> {
-        let state = task.state();
-        match (&state.signal, state.next()) {
-            (Some(Signal::Cancel(_) | Signal::Expired(..)), _) => Ending::from_signal(state),
-            (_, Next::Wait(_)) => Some(Ending::Blocked),
-            // A conversation waits for the next message; other work waited for a person to look at it, and
-            // nothing was said against it.
-            (_, Next::Finish(_)) if state.reason == StatusReason::AwaitingMessage => {
-                Some(match state.created.conversation {
-                    true => Ending::paused(StatusReason::AwaitingMessage),
-                    false => Ending::Done,
-                })
-            }
-            _ => None,
-        }
-    }
-
-    /// A final reply ends the task; in a conversation it waits for the next message, and with assisted control
-    /// a person looks first (MS-047).
-    pub(crate) fn finished(&self, task: &Journal) -> Ending {
-        if task.state().waits_for_schedule() {
-            return Ending::paused(StatusReason::Schedule);
-        }
-        if task.state().before_repair.is_some() {
-            // It is looked at once more before it continues.
-            return Ending::paused(StatusReason::AwaitingMessage);
-        }
-        if task.state().created.conversation {
-            return Ending::paused(StatusReason::AwaitingMessage);
-        }
-        match task.state().axes.run_control {
-            RunControl::Assisted if task.state().created.depth == 0 => {
-                Ending::paused(StatusReason::AwaitingMessage)
-            }
-            RunControl::Assisted | RunControl::Manual | RunControl::Autonomous => Ending::Done,
-        }
-    }
-
     /// Signals in their order: cancelled, paused, out of time, out of rounds (ES-108).
     pub(crate) fn signalled(&self, task: &Journal, stop: &CancellationToken) -> Option<Ending> {
         let state = task.state();
@@ -74,7 +73,7 @@ impl Agent {
             return Some(Ending::Failed(self.time_limit.error()));
         }
         let rounds = state.work().attempt_rounds();
-        if state.next() == Next::RunCalls && rounds >= self.max_iterations() {
+        if state.next() == Next::RunCalls && rounds >= self.parts.settings.round_limit() {
             let steps = if rounds == 1 { "step" } else { "steps" };
             let message = format!("it reached its limit of {rounds} {steps}");
             return Some(Ending::Failed(

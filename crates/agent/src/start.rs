@@ -59,7 +59,7 @@ impl Agent {
             risk_policy: state.axes.permission_profile.to_string(),
             axes: Some(state.axes),
             role: state.role,
-            max_iterations: self.max_iterations(),
+            max_iterations: self.parts.settings.round_limit(),
             timeout_ms: self.parts.settings.timeout.map(|limit| limit.as_millis() as u64),
             compaction_config: serde_json::to_value(&self.parts.settings.compaction)
                 .unwrap_or_default(),
@@ -88,7 +88,11 @@ impl Agent {
         let command = task.state().command();
         let Some(before) = &task.state().created.continues else {
             let layout = self.parts.world.workspace.layout();
-            let environment = self.environment(task).await;
+            let settings = &self.parts.settings;
+            let environment = match &settings.surroundings {
+                Some(known) => Some(known.describe(task, layout, &settings.container).await),
+                None => None,
+            };
             let messages =
                 prompt::opening(&task.state().created, recalled, layout, environment.as_deref());
             return Ok(Conversation { messages, ..Conversation::default() });

@@ -7,31 +7,28 @@ use windlass_core::question::{PERMISSION_OPTIONS, Permission, Question, Question
 use windlass_core::state::TaskState;
 use windlass_store::Level;
 
+use crate::Error;
 use crate::journal::Journal;
-use crate::{Agent, Error};
 
-impl Agent {
-    /// Asks whether the task may start, unless that was answered; how it ends, where the answer was no.
-    pub(crate) async fn ask_to_start(&self, task: &mut Journal) -> Result<Option<Ending>, Error> {
-        let state = task.state();
-        let asks = |plan: &&PlanTask| plan.approval == Approval::Required;
-        let plan = state.created.plan.as_deref().filter(asks);
-        let Some(plan) = plan.filter(|_| state.created.depth == 0 && !state.attempts.started)
-        else {
-            return Ok(None);
-        };
-        match state.start_answer.as_ref().map(|answer| (&answer.given, &answer.by)) {
-            Some((Permission::Allow | Permission::AllowAll, _)) => Ok(None),
-            Some((Permission::Deny { comment }, by)) => {
-                let why = format!("{by} did not let it start. {comment}");
-                Ok(Some(Ending::Cancelled(Some(why.trim_end().to_owned()))))
-            }
-            None if state.open_questions.get(state.start_question()).is_some() => Ok(None),
-            None => {
-                let question = question(state, plan);
-                task.commit(vec![Event::QuestionAsked(question)], Level::Synced).await?;
-                Ok(None)
-            }
+/// Asks whether the task may start, unless that was answered; how it ends, where the answer was no.
+pub(crate) async fn ask_to_start(task: &mut Journal) -> Result<Option<Ending>, Error> {
+    let state = task.state();
+    let asks = |plan: &&PlanTask| plan.approval == Approval::Required;
+    let plan = state.created.plan.as_deref().filter(asks);
+    let Some(plan) = plan.filter(|_| state.created.depth == 0 && !state.attempts.started) else {
+        return Ok(None);
+    };
+    match state.start_answer.as_ref().map(|answer| (&answer.given, &answer.by)) {
+        Some((Permission::Allow | Permission::AllowAll, _)) => Ok(None),
+        Some((Permission::Deny { comment }, by)) => {
+            let why = format!("{by} did not let it start. {comment}");
+            Ok(Some(Ending::Cancelled(Some(why.trim_end().to_owned()))))
+        }
+        None if state.open_questions.get(state.start_question()).is_some() => Ok(None),
+        None => {
+            let question = question(state, plan);
+            task.commit(vec![Event::QuestionAsked(question)], Level::Synced).await?;
+            Ok(None)
         }
     }
 }

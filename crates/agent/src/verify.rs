@@ -6,6 +6,8 @@
 //! - No command of a contract runs before a person has approved it, by its content.
 //! - What is not met goes back to the agent, a bounded number of times.
 
+use std::sync::Arc;
+
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use windlass_core::axes::{RunControl, WorkMode};
@@ -23,11 +25,16 @@ use windlass_core::state::{Next, OpenCall, Stage, TaskState};
 use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_core::tool_name;
 use windlass_store::{CommitmentRow, Level};
+use windlass_tools::workspace::Workspace;
 
-use crate::calls::{Run, result};
+use crate::calls::{Run, Runner, result};
+use crate::commitments::Commitments;
+use crate::delegation::Delegation;
+use crate::gate::Gate;
 use crate::journal::Journal;
 use crate::parts::ContractInForce;
-use crate::{Agent, Error, prompt};
+use crate::review::Reviewer;
+use crate::{Error, Parts, prompt};
 
 /// How often in a row an agent may finish without meeting its contract. A final reply uses no tool round, so that limit
 /// would never end it.
@@ -36,19 +43,33 @@ const MAX_FAILURES: u32 = 10;
 /// How much of what a failed check printed goes back to the agent; the end says what went wrong.
 const MAX_OUTPUT_BYTES: usize = 8 << 10;
 
-impl Agent {
-    /// The limit of tool rounds; that of the contract wins (AX-012).
-    pub(crate) fn max_iterations(&self) -> u32 {
-        let own = self.contract().and_then(|active| active.contract.max_iterations);
-        own.unwrap_or(self.parts.settings.max_iterations)
-    }
+/// Verifies the finished work of one agent.
+pub(crate) struct Verification {
+    contract: Option<Arc<ContractInForce>>,
+    workspace: Arc<Workspace>,
+    gate: Arc<Gate>,
+    runner: Arc<Runner>,
+    reviewer: Reviewer,
+}
 
-    pub(crate) fn contract(&self) -> Option<&ContractInForce> {
-        self.parts.settings.contract.as_deref()
+impl Verification {
+    pub(crate) fn new(
+        parts: &Parts,
+        gate: Arc<Gate>,
+        runner: Arc<Runner>,
+        delegation: Arc<Delegation>,
+    ) -> Self {
+        Self {
+            contract: parts.settings.contract.clone(),
+            workspace: parts.world.workspace.clone(),
+            reviewer: Reviewer::new(parts, gate.clone(), delegation),
+            gate,
+            runner,
+        }
     }
 
     /// Whether a final reply is still to be checked or judged. Talk and read-only work have nothing to verify.
-    pub(crate) fn must_verify(&self, task: &Journal) -> bool {
+    pub(crate) fn is_due(&self, task: &Journal) -> bool {
         let state = task.state();
         let builds = matches!(state.axes.work_mode, WorkMode::Build | WorkMode::Repair);
         let is_watched =
@@ -56,7 +77,8 @@ impl Agent {
         if state.created.depth > 0 || !builds || is_watched || state.waits_for_schedule() {
             return false;
         }
-        let has_contract = self.contract().is_some_and(|active| !active.contract.is_empty());
+        let has_contract =
+            self.contract.as_deref().is_some_and(|active| !active.contract.is_empty());
         let is_wanted = has_contract || state.role == Some(Role::Executor);
         is_wanted
             && state.before_repair.is_none()
@@ -64,14 +86,14 @@ impl Agent {
     }
 
     /// One step of the verification.
-    pub(crate) async fn verify(
+    pub(crate) async fn step(
         &self,
         task: &mut Journal,
         stop: &CancellationToken,
     ) -> Result<Option<Ending>, Error> {
         let state = task.state();
         if state.verification.passed {
-            return self.review(task, stop).await;
+            return self.reviewer.step(task, stop).await;
         }
         if state.verification.failures >= MAX_FAILURES {
             return Ok(Some(Ending::Failed(unmet(state))));
@@ -81,18 +103,6 @@ impl Agent {
             Some(Some(check)) => self.run_check(task, stop, &check).await,
             Some(None) => self.end_checks(task).await,
         }
-    }
-
-    /// A task that is asked something while it verifies works again.
-    pub(crate) async fn leave_verifying(&self, task: &mut Journal) -> Result<(), Error> {
-        let state = task.state();
-        let verifies = matches!(state.next(), Next::Finish(_) | Next::Wait(_));
-        if state.status != TaskStatus::Verifying || verifies {
-            return Ok(());
-        }
-        let change = task.status_change(TaskStatus::Running, StatusReason::Finished);
-        let events = change.map(Event::StatusChanged).into_iter().collect();
-        task.commit(events, Level::Written).await.map(drop)
     }
 
     async fn begin_checks(&self, task: &mut Journal) -> Result<Option<Ending>, Error> {
@@ -122,7 +132,7 @@ impl Agent {
 
     /// The commands of the contract, as they would run here.
     fn planned(&self, task: &Journal) -> Vec<PlannedCheck> {
-        let Some(active) = self.contract() else { return Vec::new() };
+        let Some(active) = self.contract.as_deref() else { return Vec::new() };
         let attempt = task.state().verification.attempts + 1;
         let planned = active.contract.checks.iter().filter_map(|check| {
             let name = format!("check {attempt} {}", check.name);
@@ -137,12 +147,12 @@ impl Agent {
     }
 
     fn has_file(&self, path: &str) -> bool {
-        self.parts.world.workspace.hash(path).is_ok_and(|hash| hash.is_some())
+        self.workspace.hash(path).is_ok_and(|hash| hash.is_some())
     }
 
     /// Whether a person lets the commands run; `None` where nobody was asked.
     fn consent(&self, state: &TaskState) -> Option<bool> {
-        let active = self.contract()?;
+        let active = self.contract.as_deref()?;
         match active.approved {
             true => Some(true),
             false => state.verification.consent.get(&active.contract.digest()).copied(),
@@ -151,7 +161,7 @@ impl Agent {
 
     /// One question that shows every command (§15.13).
     fn consent_question(&self, task: &Journal, checks: &[PlannedCheck]) -> Question {
-        let active = self.contract();
+        let active = self.contract.as_deref();
         let source = active.map(|active| active.source.as_str()).unwrap_or_default();
         let digest = active.map(|active| active.contract.digest()).unwrap_or_default();
         let commands: Vec<_> =
@@ -166,7 +176,7 @@ impl Agent {
             ),
             options: vec![allow, deny],
             context: Some(format!(
-                "{}\n\n`windlass trust` approves the file for good. Without its checks, you judge the work.",
+                "{}\n\nOnce its file is approved, this is not asked again. Without its checks, you judge the work.",
                 commands.join("\n")
             )),
             binding: Some(Binding {
@@ -220,7 +230,7 @@ impl Agent {
         let call = ToolCall { call: check.call, tool, arguments, recovery: Recovery::Rerun };
         let run = Run { open, check: Some(risk_check), call, prepared };
         let interrupt = self.runner.run(task, stop, &end_calls, vec![run]).await?;
-        Ok(interrupt.and_then(|interrupt| self.time_limit.ending(interrupt)))
+        Ok(interrupt.and_then(|interrupt| self.runner.time_limit.ending(interrupt)))
     }
 
     /// Journals a check that did not run.
@@ -260,7 +270,7 @@ impl Agent {
     /// What every requirement came to, in the order of the contract.
     fn results(&self, task: &Journal) -> Result<Vec<CheckResult>, Error> {
         let empty = Contract::default();
-        let contract = self.contract().map_or(&empty, |active| &active.contract);
+        let contract = self.contract.as_deref().map_or(&empty, |active| &active.contract);
         let mut results: Vec<_> =
             contract.required_files.iter().map(|path| self.required_file(path)).collect();
         let is_denied = self.consent(task.state()) == Some(false);
@@ -298,9 +308,9 @@ impl Agent {
     ) -> Result<Option<CheckResult>, Error> {
         let is_executor = task.state().role == Some(Role::Executor);
         let problems = match rules {
-            Some(rules) => commitment_problems(rules, &self.commitments_of_work(task)?),
+            Some(rules) => commitment_problems(rules, &Commitments::of(task).of_work()?),
             None if is_executor => {
-                let claims = self.claims(task)?;
+                let claims = Commitments::of(task).claimed()?;
                 claims.iter().filter(|row| row.evidence_count == 0).map(without_evidence).collect()
             }
             None => return Ok(None),
@@ -309,32 +319,27 @@ impl Agent {
         Ok(Some(requirement("commitments", problem)))
     }
 
-    /// The commitments of this work.
-    fn commitments_of_work(&self, task: &Journal) -> Result<Vec<CommitmentRow>, Error> {
-        let state = task.state();
-        let (session, user) = (state.command().session_id, state.created.user_id.as_deref());
-        Ok(task.store().commitments().of_work(session, user)?)
-    }
-
-    /// Those that are handed in and wait for a verdict, where the contract wants one.
-    pub(crate) fn unjudged(&self, task: &Journal) -> Vec<CommitmentRow> {
-        let rules = self.contract().and_then(|active| active.contract.commitments.as_ref());
-        if !rules.is_some_and(|rules| rules.require_closed) {
-            return Vec::new();
-        }
-        let mut rows = self.commitments_of_work(task).unwrap_or_default();
-        rows.retain(|row| row.state == CommitmentState::Submitted);
-        rows
-    }
-
     /// Whether somebody has to judge the work, and has not.
     fn must_review(&self, task: &Journal) -> bool {
         let state = task.state();
-        let audits = self.contract().is_some_and(|active| active.contract.audit != Audit::None);
+        let audits =
+            self.contract.as_deref().is_some_and(|active| active.contract.audit != Audit::None);
         let is_unchecked = self.consent(state) == Some(false);
-        let unjudged = !self.unjudged(task).is_empty();
+        let unjudged = !self.reviewer.unjudged(task).is_empty();
         unjudged || (audits || is_unchecked) && !state.verification.is_approved()
     }
+}
+
+/// A task that is asked something while it verifies works again.
+pub(crate) async fn leave_verifying(task: &mut Journal) -> Result<(), Error> {
+    let state = task.state();
+    let verifies = matches!(state.next(), Next::Finish(_) | Next::Wait(_));
+    if state.status != TaskStatus::Verifying || verifies {
+        return Ok(());
+    }
+    let change = task.status_change(TaskStatus::Running, StatusReason::Finished);
+    let events = change.map(Event::StatusChanged).into_iter().collect();
+    task.commit(events, Level::Written).await.map(drop)
 }
 
 /// What is wrong with the commitments of a piece of work.

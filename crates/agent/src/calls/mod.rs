@@ -16,6 +16,8 @@ mod versions;
 pub(crate) use batch::{Batch, Group, Plan, Run, Settled, Spawn};
 pub(crate) use runner::Runner;
 
+use std::sync::Arc;
+
 use tokio_util::sync::CancellationToken;
 use windlass_core::ending::Ending;
 use windlass_core::event::{Event, ToolCall, ToolResult};
@@ -26,19 +28,28 @@ use windlass_core::state::{OpenCall, Stage};
 use windlass_store::Level;
 use windlass_tools::{Kind, Prepared};
 
-use crate::delegation::Delegated;
-use crate::gate::Ruling;
+use crate::Error;
+use crate::claims::EditClaims;
+use crate::delegation::{Delegated, Delegation};
+use crate::gate::{Gate, Ruling};
 use crate::journal::Journal;
 use crate::prompt::ANSWERED;
-use crate::{Agent, Error};
 use batch::Concurrency;
 
 /// The most calls of one reply that run side by side.
 const MAX_CONCURRENT_CALLS: usize = 16;
 
-impl Agent {
+/// Brings the calls of one agent to their results.
+pub(crate) struct Calls {
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) runner: Arc<Runner>,
+    pub(crate) delegation: Arc<Delegation>,
+    pub(crate) edits: EditClaims,
+}
+
+impl Calls {
     /// One step: the first open call, together with those right after it that may run beside it.
-    pub(crate) async fn run_calls(
+    pub(crate) async fn run(
         &self,
         task: &mut Journal,
         stop: &CancellationToken,
@@ -52,7 +63,7 @@ impl Agent {
         let mut batch = self.next_batch(task, limit, &end_calls).await;
         if let Some((open, check)) = batch.first_new().filter(|_| !hooks.is_empty()) {
             let flushed = task.flush().await?;
-            let watch = self.time_limit.watch(&flushed, stop);
+            let watch = self.runner.time_limit.watch(&flushed, stop);
             let refused = tokio::select! {
                 refused = self.gate.run_before(&hooks, flushed.task(), &open, &check) => refused,
                 // The loop finds out what it was; the call has not begun.
@@ -62,13 +73,13 @@ impl Agent {
                 batch = Batch::settled(Settled::result(open, Some(check), outcome));
             }
         }
-        let batch = self.claim_edits(task, batch).await?;
+        let batch = self.edits.claim(task, batch).await?;
         match batch.group {
             Group::Empty => {}
             Group::Runs(runs) => {
                 let interrupt = self.runner.run(task, stop, &end_calls, runs).await?;
                 if let Some(interrupt) = interrupt {
-                    return Ok(self.time_limit.ending(interrupt));
+                    return Ok(self.runner.time_limit.ending(interrupt));
                 }
             }
             Group::Spawns(spawns) => {

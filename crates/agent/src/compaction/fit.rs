@@ -60,7 +60,7 @@ fn within(
         return None;
     }
     let fits = |kept, shrink| size(kept, shrink, summary_tokens) <= target;
-    let work = context.turns().iter().filter(|turn| !turn.flush).count();
+    let work = context.turns().recent().iter().filter(|turn| !turn.flush).count();
     let wanted = work.min(limits.preserve_recent_turns as usize);
     let whole = std::iter::once((wanted, None));
     let shrunk = SHRINK_BYTES.map(|bytes| (wanted, Some(bytes)));
@@ -80,21 +80,20 @@ fn size(
     shrink: Option<usize>,
     summary_tokens: u64,
 ) -> u64 {
-    let summary = "x".repeat(context.bytes(summary_tokens));
+    let summary = "x".repeat(context.estimate().bytes(summary_tokens));
     let end = hypothetical(super::count(kept), shrink, summary);
-    context.after(&end, state).map_or(0, |transcript| context.tokens(transcript.text_bytes()))
+    let after = context.after(&end, state);
+    after.map_or(0, |transcript| context.estimate().tokens(transcript.text_bytes()))
 }
 
 /// Says which of the parts that stay is too large for the window.
 fn too_large(context: &Context, state: &TaskState, limits: &Limits, least: u64) -> ErrorDetails {
-    let opening = context.opening().iter().map(|message| match message {
+    let opening = context.turns().opening().iter().map(|message| match message {
         Message::User { text, .. }
         | Message::Tool { text, .. }
         | Message::Assistant { text, .. } => text.len(),
     });
-    let header = context.header();
-    let turns = context.turns().iter().flat_map(|turn| &turn.said);
-    let said: usize = header.said.iter().chain(turns).map(String::len).sum();
+    let said: usize = context.turns().said().map(String::len).sum();
     let plan = state.plan.as_ref().map_or(0, |plan| plan.markdown().len());
     let files: usize = state.files.changed.iter().map(String::len).sum();
     let parts = [
@@ -107,7 +106,7 @@ fn too_large(context: &Context, state: &TaskState, limits: &Limits, least: u64) 
     let largest = parts.iter().max_by_key(|(_, bytes)| *bytes).map_or("", |(name, _)| name);
     let list: Vec<_> = parts
         .iter()
-        .map(|(name, bytes)| format!("{name}: {} tokens", context.tokens(*bytes)))
+        .map(|(name, bytes)| format!("{name}: {} tokens", context.estimate().tokens(*bytes)))
         .collect();
     let message = format!(
         "the context window of {} tokens is too small: what must stay takes {least} tokens and at most \

@@ -151,7 +151,7 @@ impl Compactor {
             Ok(fit) => fit,
             Err(error) => return Ok(Some(Ending::Failed(error))),
         };
-        let (dropped, _) = task.context().partition_turns(fit.kept);
+        let (dropped, _) = task.context().turns().partition(fit.kept);
         let input = SummaryInput::of(task.context(), &dropped, limits, &self.summarizer);
         let cycle = &task.state().compaction;
         let start = CompactionStart {
@@ -181,7 +181,7 @@ impl Compactor {
         else {
             return Ok(None);
         };
-        let (dropped, _) = task.context().partition_turns(start.kept_turns as usize);
+        let (dropped, _) = task.context().turns().partition(start.kept_turns as usize);
         let input = SummaryInput::of(task.context(), &dropped, &self.limits, &self.summarizer);
         let made = self.summarize(task, stop, &start, progress, input).await?;
         let (summary, source) = match made {
@@ -203,7 +203,7 @@ impl Compactor {
             .context()
             .after(&end, task.state())
             .map_or(0, |transcript| transcript.text_bytes());
-        end.tokens_after = task.context().tokens(after);
+        end.tokens_after = task.context().estimate().tokens(after);
         task.commit(vec![Event::CompactionEnd(end)], Level::Written).await?;
         Ok(None)
     }
@@ -213,7 +213,7 @@ impl Compactor {
         let number = start.number;
         let layout = self.workspace.layout();
         let path = format!("{}/compaction-{number}.md", layout.path(Own::Scratch));
-        let (dropped, kept) = task.context().partition_turns(start.kept_turns as usize);
+        let (dropped, kept) = task.context().turns().partition(start.kept_turns as usize);
         let text = record::file(number, &dropped, &kept, start.shrink_bytes);
         let workspace = &self.workspace;
         let written = workspace.hash(&path).and_then(|before| {

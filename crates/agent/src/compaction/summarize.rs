@@ -50,18 +50,18 @@ pub(super) enum Summarized {
 impl SummaryInput {
     /// The record of the dropped turns, after the summary of everything before them.
     pub fn of(context: &Context, dropped: &[&Turn], limits: &Limits, by: &Summarizer) -> Self {
-        let earlier = context.header().summary.clone();
+        let earlier = context.turns().header().summary.clone();
         let mut pieces = record::pieces(dropped);
         if pieces.is_empty() {
             return Self { chunks: Vec::new(), turns: Vec::new(), earlier };
         }
         let bytes: usize = pieces.iter().map(String::len).sum();
-        let average = context.tokens(bytes) / pieces.len() as u64;
+        let average = context.estimate().tokens(bytes) / pieces.len() as u64;
         if let Some(earlier) = &earlier {
             pieces.insert(0, format!("[summary of everything before]\n{earlier}"));
         }
         let usable = Limits { window: by.window, ..*limits }.usable_tokens() as f64 * INPUT_SHARE;
-        let limit = context.bytes(limits.chunk_tokens(average).min(usable as u64));
+        let limit = context.estimate().bytes(limits.chunk_tokens(average).min(usable as u64));
         let turns = dropped.iter().map(|turn| (*turn).clone()).collect();
         Self { chunks: chunked(&pieces, limit.max(1)), turns, earlier }
     }
@@ -210,7 +210,7 @@ impl Compactor {
         let prelude = Prelude { system: prompt::summarize(words), tools: Vec::new() };
         let mut transcript: Transcript = model.transcript(&prelude);
         transcript.push(&Message::user(record));
-        let tokens = task.context().tokens(transcript.bytes());
+        let tokens = task.context().estimate().tokens(transcript.bytes());
         // Where nothing is left to spend, the extract costs nothing.
         let reserved = match self.billing.reserve(task, self.summarizer.price, tokens).await? {
             Credit::Granted(reserved) => reserved,

@@ -9,7 +9,7 @@ const MIN_RATE: f64 = 1.0 / BYTES_PER_TOKEN as f64;
 const MAX_RATE: f64 = 1.0;
 
 /// What is known of how the provider counts.
-pub(super) struct Estimate {
+pub struct Estimate {
     /// The provider's last count, and how many bytes the conversation had with it.
     counted: Option<(u64, usize)>,
     /// Tokens per byte, as the provider last counted.

@@ -15,6 +15,7 @@ mod header;
 mod estimate;
 mod pictures;
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -28,11 +29,10 @@ use windlass_core::state::{TaskState, Unfinished};
 use windlass_model::{Model, PictureSource, Transcript};
 use windlass_skills::followed;
 
-use estimate::Estimate;
-
 pub use epoch::hypothetical;
+pub use estimate::Estimate;
 pub use header::Header;
-pub use turns::{Entry, ResultOf, Turn};
+pub use turns::{Entry, ResultOf, Turn, Turns};
 
 use crate::conversation::Conversation;
 use crate::prompt::{self, CUT, FLUSHED, NOT_RUN, WITHHELD};
@@ -43,16 +43,9 @@ pub struct Context {
     pictures: PictureSource,
     transcript: Option<Transcript>,
     prelude: Option<Prelude>,
-    /// The messages the task opened with; they are never dropped.
-    opening: Vec<Message>,
-    /// What earlier compactions left.
-    header: Header,
-    /// The turns of this epoch.
-    turns: Vec<Turn>,
+    turns: Turns,
     /// Skills that it read, or that a person called for.
     skills: BTreeSet<String>,
-    /// Replies of the whole task.
-    replies: usize,
     queued: Vec<Queued>,
     estimate: Estimate,
     /// How large this epoch was when it began.
@@ -79,11 +72,8 @@ impl Context {
             pictures,
             transcript: None,
             prelude: None,
-            opening: Vec::new(),
-            header: Header::default(),
-            turns: Vec::new(),
+            turns: Turns::default(),
             skills: BTreeSet::new(),
-            replies: 0,
             queued: Vec::new(),
             estimate: Estimate::default(),
             opened_bytes: 0,
@@ -117,19 +107,14 @@ impl Context {
         self.estimate.conversation(self.sent_bytes())
     }
 
-    /// Converts bytes to tokens, by the provider's last count.
-    pub fn tokens(&self, bytes: usize) -> u64 {
-        self.estimate.tokens(bytes)
-    }
-
-    /// Converts tokens to bytes, by the provider's last count.
-    pub fn bytes(&self, tokens: u64) -> usize {
-        self.estimate.bytes(tokens)
+    /// How the provider counts.
+    pub fn estimate(&self) -> &Estimate {
+        &self.estimate
     }
 
     /// How large this epoch was when it began.
     pub fn floor_tokens(&self) -> u64 {
-        self.tokens(self.opened_bytes)
+        self.estimate.tokens(self.opened_bytes)
     }
 
     /// The tools that the model is shown; `None` before the first `agent_start`.
@@ -137,8 +122,8 @@ impl Context {
         self.prelude.as_ref().map(|prelude| prelude.tools.as_slice())
     }
 
-    /// The turns of this epoch, oldest first.
-    pub fn turns(&self) -> &[Turn] {
+    /// The conversation that is sent.
+    pub fn turns(&self) -> &Turns {
         &self.turns
     }
 
@@ -147,25 +132,10 @@ impl Context {
         &self.skills
     }
 
-    /// The messages that are never dropped.
-    pub fn opening(&self) -> &[Message] {
-        &self.opening
-    }
-
-    /// What replaces earlier epochs.
-    pub fn header(&self) -> &Header {
-        &self.header
-    }
-
     /// The whole conversation, as a follow-up takes it over. Servers insist on a result for each call, so a
     /// call that never got one is said not to have run.
     pub(crate) fn conversation(&self, state: &TaskState) -> Conversation {
-        let mut messages = self.opening.clone();
-        if self.header.summary.is_some() {
-            messages.push(Message::user(self.header.text(state)));
-        }
-        let entries = self.turns.iter().flat_map(|turn| &turn.entries);
-        messages.extend(entries.map(|entry| entry.message.clone()));
+        let mut messages: Vec<_> = self.turns.messages(state).map(Cow::into_owned).collect();
         let open = state.last_reply.open_calls.iter().map(|open| &open.request);
         messages.extend(open.map(|call| Message::Tool {
             provider_id: call.provider_id.clone(),
@@ -173,10 +143,9 @@ impl Context {
             text: NOT_RUN.trim_end().to_owned(),
             is_error: true,
         }));
-        let said = self.turns.iter().flat_map(|turn| &turn.said);
         Conversation {
             messages,
-            said: self.header.said.iter().chain(said).cloned().collect(),
+            said: self.turns.said().cloned().collect(),
             skills: self.skills.iter().cloned().collect(),
         }
     }
@@ -239,7 +208,7 @@ impl Context {
         for message in &start.context {
             self.open_with(message);
         }
-        self.header.said.extend(start.said.iter().cloned());
+        self.turns.pin_earlier(&start.said);
         self.skills.extend(start.followed_skills.iter().cloned());
         if first {
             self.opened_bytes = self.sent_bytes();
@@ -257,15 +226,14 @@ impl Context {
 
     /// Begins an epoch with another prelude and the same messages, without what the model thought.
     fn set_prelude(&mut self, prelude: &Prelude, state: &TaskState) {
-        self.forget_reasoning();
+        self.turns.forget_reasoning();
         self.reasoning_refused = false;
-        self.transcript = Some(self.rebuild_with(prelude, state));
+        self.transcript = Some(self.transcript_of(prelude, &self.turns, state));
         self.prelude = Some(prelude.clone());
         self.estimate.forget_count();
     }
 
     fn reply(&mut self, response: &LlmResponse, state: &TaskState) {
-        self.replies += 1;
         let (text, calls) = (response.text.clone(), response.calls.clone());
         let saving_notes = state.compaction.reply_saved_notes;
         let saved = saving_notes && calls.is_empty();
@@ -284,7 +252,7 @@ impl Context {
     }
 
     fn result(&mut self, result: &ToolResult, state: &TaskState) {
-        if let Some(call) = request(self.turns.last(), result.call) {
+        if let Some(call) = request(self.turns.recent().last(), result.call) {
             let (provider_id, name) = (call.provider_id.clone(), call.name.clone());
             let (text, is_error) = (result.outcome.text.clone(), result.outcome.is_error());
             let message = Message::Tool { provider_id, name, text, is_error };
@@ -303,7 +271,7 @@ impl Context {
             }
         }
         // The turns for saving notes are used up: what follows is work again, and the agent has to know.
-        let was_saving = self.turns.last().is_some_and(|turn| turn.flush);
+        let was_saving = self.turns.recent().last().is_some_and(|turn| turn.flush);
         if was_saving && state.last_reply.open_calls.is_empty() && !state.compaction.is_flushing() {
             self.queue(Queued::ephemeral(FLUSHED.trim_end()), state);
         }
@@ -313,10 +281,7 @@ impl Context {
     /// Earlier conversations begin with turns of their own; the first message is what stays.
     fn open_with(&mut self, message: &Message) {
         match message {
-            Message::Assistant { .. } => {
-                self.replies += 1;
-                self.begin_turn(message.clone(), false);
-            }
+            Message::Assistant { .. } => self.begin_turn(message.clone(), false),
             Message::User { .. } | Message::Tool { .. } => {
                 self.add(Entry { message: message.clone(), call: None, ephemeral: false });
             }
@@ -325,16 +290,12 @@ impl Context {
 
     fn begin_turn(&mut self, message: Message, flush: bool) {
         push(&mut self.transcript, &message);
-        let entry = Entry { message, call: None, ephemeral: false };
-        self.turns.push(Turn { entries: vec![entry], said: Vec::new(), flush });
+        self.turns.begin(message, flush);
     }
 
     fn add(&mut self, entry: Entry) {
         push(&mut self.transcript, &entry.message);
-        match self.turns.last_mut() {
-            Some(turn) => turn.entries.push(entry),
-            None => self.opening.push(entry.message),
-        }
+        self.turns.add(entry);
     }
 
     fn inject(&mut self, injection: &Injection, state: &TaskState) {
@@ -370,8 +331,8 @@ impl Context {
         for Queued { text, pictures, pinned, ephemeral } in std::mem::take(&mut self.queued) {
             let message = Message::User { text, pictures };
             self.add(Entry { message, call: None, ephemeral });
-            if let (Some(pinned), Some(turn)) = (pinned, self.turns.last_mut()) {
-                turn.said.push(pinned);
+            if let Some(pinned) = pinned {
+                self.turns.pin(pinned);
             }
         }
     }

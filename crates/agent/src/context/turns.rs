@@ -1,8 +1,123 @@
-//! Turns: a reply with all its results and what was said after it (O-18).
+//! Turns: a reply with all its results and what was said after it (O-18); and the conversation that is made of them.
 
+use std::borrow::Cow;
+
+use windlass_core::event::CompactionEnd;
 use windlass_core::id::CallId;
 use windlass_core::message::Message;
+use windlass_core::state::TaskState;
 use windlass_core::text::{prefix, suffix};
+
+use super::{Header, pictures};
+
+/// A conversation: how it was opened, what is left of earlier epochs, and the turns of this one.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Turns {
+    opening: Vec<Message>,
+    header: Header,
+    recent: Vec<Turn>,
+    replies: usize,
+}
+
+impl Turns {
+    /// The messages the task opened with; they are never dropped.
+    pub fn opening(&self) -> &[Message] {
+        &self.opening
+    }
+
+    /// What replaces earlier epochs.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// The turns of this epoch, oldest first.
+    pub fn recent(&self) -> &[Turn] {
+        &self.recent
+    }
+
+    /// What people said in the whole conversation, word for word, oldest first.
+    pub fn said(&self) -> impl Iterator<Item = &String> {
+        self.header.said.iter().chain(self.recent.iter().flat_map(|turn| &turn.said))
+    }
+
+    /// How many replies came before the messages of this epoch.
+    pub fn prior_replies(&self) -> usize {
+        self.replies - self.recent.len()
+    }
+
+    /// All messages, in the order they are sent.
+    pub fn messages(&self, state: &TaskState) -> impl Iterator<Item = Cow<'_, Message>> {
+        let header = self.header.summary.is_some().then(|| Message::user(self.header.text(state)));
+        let entries = self.recent.iter().flat_map(|turn| &turn.entries);
+        let opening = self.opening.iter().map(Cow::Borrowed);
+        opening
+            .chain(header.map(Cow::Owned))
+            .chain(entries.map(|entry| Cow::Borrowed(&entry.message)))
+    }
+
+    /// The turns that would go and those that would stay. Turns in which notes were saved never stay:
+    /// what they said is in the notes.
+    pub fn partition(&self, keep: usize) -> (Vec<&Turn>, Vec<&Turn>) {
+        let work = self.recent.iter().filter(|turn| !turn.flush).count();
+        let mut skip = work.saturating_sub(keep);
+        self.recent.iter().partition(|turn| {
+            let goes = turn.flush || skip > 0;
+            skip = skip.saturating_sub(usize::from(!turn.flush && goes));
+            goes
+        })
+    }
+
+    /// What a compaction leaves.
+    pub fn after(&self, end: &CompactionEnd) -> Self {
+        let (dropped, kept) = self.partition(end.kept_turns as usize);
+        let next = |turn: &&Turn| turn.for_next_epoch(end.shrink_bytes, end.file.as_deref());
+        let mut recent: Vec<Turn> = kept.iter().map(next).collect();
+        pictures::fade(&mut recent, end.shrink_bytes);
+        Self {
+            opening: self.opening.clone(),
+            header: self.header.after(end, &dropped),
+            recent,
+            replies: self.replies,
+        }
+    }
+
+    /// Begins a turn with a reply.
+    pub fn begin(&mut self, reply: Message, flush: bool) {
+        self.replies += 1;
+        let entry = Entry { message: reply, call: None, ephemeral: false };
+        self.recent.push(Turn { entries: vec![entry], said: Vec::new(), flush });
+    }
+
+    /// Adds to the last turn, or to the opening where no turn has begun.
+    pub fn add(&mut self, entry: Entry) {
+        match self.recent.last_mut() {
+            Some(turn) => turn.entries.push(entry),
+            None => self.opening.push(entry.message),
+        }
+    }
+
+    /// Keeps word for word what a person said in the last turn. The opening is kept in any case.
+    pub fn pin(&mut self, said: String) {
+        if let Some(turn) = self.recent.last_mut() {
+            turn.said.push(said);
+        }
+    }
+
+    /// Keeps what people said in the conversation that this one continues.
+    pub fn pin_earlier(&mut self, said: &[String]) {
+        self.header.said.extend(said.iter().cloned());
+    }
+
+    /// Reasoning does not outlive its epoch.
+    pub fn forget_reasoning(&mut self) {
+        let entries = self.recent.iter_mut().flat_map(|turn| &mut turn.entries);
+        for message in entries.map(|entry| &mut entry.message).chain(&mut self.opening) {
+            if let Message::Assistant { reasoning, .. } = message {
+                *reasoning = None;
+            }
+        }
+    }
+}
 
 /// One message of a turn.
 #[derive(Clone, Debug, PartialEq)]
