@@ -2,6 +2,7 @@
 
 pub mod browser;
 pub mod contract;
+mod equipment;
 pub mod gate;
 pub mod health;
 pub mod http;
@@ -12,8 +13,10 @@ mod plans;
 pub mod project;
 mod runners;
 pub mod sandbox;
+mod settings;
 pub mod skills;
 mod surroundings;
+mod task_models;
 pub mod telemetry;
 pub mod trust;
 pub mod web;
