@@ -7,6 +7,7 @@ use windlass_core::id::TaskId;
 
 use crate::error::Fault;
 use crate::row::{self, Columns};
+use crate::words::LIVE;
 use crate::{Error, Level, Store, Tasks};
 
 /// A claim holds while its task has given a sign of life this recently (O-52).
@@ -107,15 +108,15 @@ impl Claims<'_> {
 
 /// A sub-agent has no runtime row of its own; its root's process speaks for it.
 fn held(tx: &Connection, repository: &str, path: Option<&str>) -> Result<Vec<HeldClaim>, Fault> {
-    let mut statement = tx.prepare_cached(
+    let mut statement = tx.prepare_cached(&format!(
         "SELECT intent_claims.*, coalesce(own.last_heartbeat_at, roots.last_heartbeat_at) AS beat
          FROM intent_claims JOIN tasks ON tasks.id = intent_claims.task_id
              LEFT JOIN task_runtime AS own ON own.task_id = tasks.id
              LEFT JOIN task_runtime AS roots ON roots.task_id = tasks.root_id
          WHERE repository = ?1 AND (?2 IS NULL OR path = ?2)
-             AND tasks.status NOT IN ('done', 'failed', 'cancelled')
-         ORDER BY claimed_at, intent_claims.task_id",
-    )?;
+             AND tasks.{LIVE}
+         ORDER BY claimed_at, intent_claims.task_id"
+    ))?;
     let mut rows = statement.query((repository, path))?;
     let mut claims = Vec::new();
     while let Some(row) = rows.next()? {

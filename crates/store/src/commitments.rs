@@ -22,6 +22,7 @@ use crate::files::{sha256, write_whole};
 use crate::journal::chain::{COLUMNS, Chain, Stored};
 use crate::projections::LedgerRecord;
 use crate::row::Columns;
+use crate::words::{COMMITMENT_APPROVED, COMMITMENT_CLAIMED, COMMITMENT_SUBMITTED};
 use crate::{Error, Level, Store, journal, projections};
 
 /// Commitments that a list has at most.
@@ -184,9 +185,12 @@ impl Commitments<'_> {
         self.store.read(|tx| {
             rows(
                 tx,
-                "SELECT * FROM commitments WHERE state IN ('claimed', 'submitted')
+                &format!(
+                    "SELECT * FROM commitments
+                     WHERE state IN ('{COMMITMENT_CLAIMED}', '{COMMITMENT_SUBMITTED}')
                      AND (claimed_by = ?1 OR claimed_by IN (SELECT id FROM tasks WHERE session_id = ?2))
-                 ORDER BY created_at, id",
+                 ORDER BY created_at, id"
+                ),
                 (user, session.to_string()),
             )
         })
@@ -201,10 +205,13 @@ impl Commitments<'_> {
         self.store.read(|tx| {
             rows(
                 tx,
-                "SELECT * FROM commitments WHERE session_id = ?2
+                &format!(
+                    "SELECT * FROM commitments WHERE session_id = ?2
                      OR claimed_by IN (SELECT id FROM tasks WHERE session_id = ?2)
-                     OR (claimed_by = ?1 AND state IN ('claimed', 'submitted'))
-                 ORDER BY created_at, id",
+                     OR (claimed_by = ?1
+                         AND state IN ('{COMMITMENT_CLAIMED}', '{COMMITMENT_SUBMITTED}'))
+                 ORDER BY created_at, id"
+                ),
                 (user, session.to_string()),
             )
         })
@@ -213,8 +220,10 @@ impl Commitments<'_> {
     /// Whether anything of a project waits to be done or judged.
     pub fn has_unfinished(self, project: &str) -> Result<bool, Error> {
         self.store.read(|tx| {
-            let sql = "SELECT EXISTS (SELECT 1 FROM commitments WHERE state <> 'approved'
-                           AND (project IS NULL OR project = ?1))";
+            let sql = &format!(
+                "SELECT EXISTS (SELECT 1 FROM commitments WHERE state <> '{COMMITMENT_APPROVED}'
+                           AND (project IS NULL OR project = ?1))"
+            );
             Ok(tx.prepare_cached(sql)?.query_row([project], |row| row.get(0))?)
         })
     }

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use windlass_core::id::TaskId;
 
+use crate::words::LIVE;
 use crate::{Error, Store, Tasks, row};
 
 /// The deadlines of live tasks that nobody has acted on.
@@ -21,22 +22,26 @@ impl<'a> Tasks<'a> {
 impl Deadlines<'_> {
     /// Live tasks whose deadline has passed and has not been acted on, at most `limit`.
     pub fn passed(self, now: Timestamp, limit: u32) -> Result<Vec<TaskId>, Error> {
-        let sql = format!("{DEADLINES} AND deadline <= ?1 ORDER BY deadline LIMIT {limit}");
+        let sql = format!("{} AND deadline <= ?1 ORDER BY deadline LIMIT {limit}", deadlines());
         self.store.read(|tx| row::task_ids(tx, &sql, [row::instant(now)]))
     }
 
     /// The next deadline of a live task that has not been acted on.
     pub fn next(self) -> Result<Option<Timestamp>, Error> {
         self.store.read(|tx| {
-            let sql = format!("SELECT min(deadline) FROM tasks WHERE id IN ({DEADLINES})");
+            let sql = format!("SELECT min(deadline) FROM tasks WHERE id IN ({})", deadlines());
             let next: Option<String> = tx.prepare_cached(&sql)?.query_row([], |row| row.get(0))?;
             next.map(|next| row::parse("tasks", &next)).transpose()
         })
     }
 }
 
-/// A deadline that was acted on is among the triggers.
-const DEADLINES: &str = "SELECT id FROM tasks
-     WHERE deadline IS NOT NULL AND status NOT IN ('done', 'failed', 'cancelled')
-       AND NOT EXISTS (SELECT 1 FROM triggers
-                       WHERE kind = 'deadline' AND triggers.id = tasks.id)";
+/// Selects deadlines. One that was acted on is among the triggers.
+fn deadlines() -> String {
+    format!(
+        "SELECT id FROM tasks
+         WHERE deadline IS NOT NULL AND {LIVE}
+             AND NOT EXISTS (SELECT 1 FROM triggers
+                             WHERE kind = 'deadline' AND triggers.id = tasks.id)"
+    )
+}

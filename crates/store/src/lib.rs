@@ -12,6 +12,7 @@ mod schema;
 mod writer;
 mod reader;
 mod row;
+mod words;
 mod journal;
 mod contents;
 mod projections;

@@ -18,6 +18,7 @@ use windlass_core::status::TaskStatus;
 use crate::error::Fault;
 use crate::owner::StreamHead;
 use crate::tasks::TaskAxes;
+use crate::words::{ANSWER, BLOCKED, MESSAGE, OUTSIDE_EVENT};
 use crate::{Error, Level, Store, projections, ready_index, row, session_stream, tasks};
 
 /// Messages that may wait for one task; a sender that wants more does not see what happens.
@@ -89,10 +90,10 @@ impl Mailbox<'_> {
 /// Whether a message or an event waits that the agent of a task should read.
 pub(crate) fn has_news(tx: &Connection, task: TaskId) -> Result<bool, Fault> {
     Ok(tx
-        .prepare_cached(
+        .prepare_cached(&format!(
             "SELECT EXISTS (SELECT 1 FROM injections WHERE task_id = ?1 AND delivered_at IS NULL
-                            AND type IN ('user_message', 'external_event'))",
-        )?
+                            AND type IN ('{MESSAGE}', '{OUTSIDE_EVENT}'))"
+        ))?
         .query_row([task.to_string()], |row| row.get(0))?)
 }
 
@@ -100,14 +101,14 @@ pub(crate) fn has_news(tx: &Connection, task: TaskId) -> Result<bool, Fault> {
 /// one of a blocked task below it.
 pub(crate) fn has_answer(tx: &Connection, task: TaskId) -> Result<bool, Fault> {
     Ok(tx
-        .prepare_cached(
+        .prepare_cached(&format!(
             "SELECT EXISTS (
                  SELECT 1 FROM injections AS mail JOIN tasks AS one ON one.id = mail.task_id
-                 WHERE mail.delivered_at IS NULL AND mail.type = 'hitl_response'
+                 WHERE mail.delivered_at IS NULL AND mail.type = '{ANSWER}'
                      AND (one.id = ?1
-                          OR one.root_id = ?1 AND one.status = 'blocked' AND NOT EXISTS (
-                              SELECT 1 FROM questions WHERE task_id = ?1 AND state = 'open')))",
-        )?
+                          OR one.root_id = ?1 AND one.status = '{BLOCKED}' AND NOT EXISTS (
+                              SELECT 1 FROM questions WHERE task_id = ?1 AND state = 'open')))"
+        ))?
         .query_row([task.to_string()], |row| row.get(0))?)
 }
 

@@ -20,7 +20,7 @@ pub struct PlanRow {
     pub name: String,
     /// The directory that it belongs to.
     pub project: String,
-    /// Its file.
+    /// The file of the plan.
     pub path: String,
     pub title: String,
     /// The hash of the file as it was activated.

@@ -27,6 +27,7 @@ use crate::error::Fault;
 use crate::journal::Tail;
 use crate::journal::chain::Chain;
 use crate::row::{instant, json};
+use crate::words::LIVE;
 use crate::workflow_runs;
 
 pub(crate) use commitment::{LedgerRecord, apply_commitment, set_commitment_tail};
@@ -243,13 +244,13 @@ fn change_status(tx: &Connection, record: &Record, moved: &StatusChanged) -> Res
     .execute((record.pos, &task, from, to, reason, &at))?;
     if moved.to.is_terminal() {
         // The newest live task takes its place.
-        tx.prepare_cached(
+        tx.prepare_cached(&format!(
             "UPDATE sessions SET updated_at = ?2, active_task_id =
                  (SELECT id FROM tasks WHERE session_id = sessions.id AND parent_id IS NULL
-                  AND status NOT IN ('done', 'failed', 'cancelled')
+                  AND {LIVE}
                   ORDER BY created_at DESC, id DESC LIMIT 1)
-             WHERE id = (SELECT session_id FROM tasks WHERE id = ?1) AND active_task_id = ?1",
-        )?
+             WHERE id = (SELECT session_id FROM tasks WHERE id = ?1) AND active_task_id = ?1"
+        ))?
         .execute((&task, &at))?;
     }
     Ok(())

@@ -7,6 +7,7 @@ use windlass_core::question::{Answer, Question};
 
 use crate::error::Fault;
 use crate::row::Columns;
+use crate::words::LIVE;
 use crate::{Error, Store, mailbox};
 
 /// Whether a question needs an answer, and the answer it has.
@@ -50,9 +51,11 @@ impl Questions<'_> {
     /// Those that a person can answer now, oldest first.
     pub fn open(self) -> Result<Vec<QuestionRow>, Error> {
         // A task that has ended waits for nobody; one that is retried asks again.
-        let filter = "WHERE state = 'open' AND EXISTS (
+        let filter = &format!(
+            "WHERE state = 'open' AND EXISTS (
                      SELECT 1 FROM tasks WHERE tasks.id = questions.task_id
-                         AND tasks.status NOT IN ('done', 'failed', 'cancelled'))";
+                         AND tasks.{LIVE})"
+        );
         let mut rows = self.store.read(|tx| list(tx, filter, &[]))?;
         // An answered question leaves the inbox before the task has read the answer.
         rows.retain(|row| row.state == QuestionState::Open);

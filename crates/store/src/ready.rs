@@ -5,6 +5,7 @@ use windlass_core::id::TaskId;
 use windlass_core::status::TaskStatus;
 
 use crate::row::{self, statuses, task_ids};
+use crate::words::{OF_SERVICE, SERVICE};
 use crate::{Error, Level, Scheduler, ready_index};
 
 impl Scheduler<'_> {
@@ -48,12 +49,11 @@ impl Scheduler<'_> {
         let before = i64::try_from(count).unwrap_or(i64::MAX).saturating_sub(1);
         self.store.read(|tx| {
             Ok(tx
-                .prepare_cached(
+                .prepare_cached(&format!(
                     "SELECT EXISTS (
-                         SELECT 1 FROM tasks WHERE driver = 'service' AND parent_id IS NULL
-                             AND status NOT IN ('done', 'failed', 'cancelled') AND status = ?2
-                         LIMIT 1 OFFSET ?1)",
-                )?
+                         SELECT 1 FROM tasks WHERE {OF_SERVICE} AND status = ?2
+                         LIMIT 1 OFFSET ?1)"
+                ))?
                 .query_row((before, TaskStatus::Todo.as_str()), |row| row.get(0))?)
         })
     }
@@ -61,11 +61,12 @@ impl Scheduler<'_> {
     /// The tasks that should be running, whether or not a process drives them.
     pub fn running_tasks(self) -> Result<Vec<TaskId>, Error> {
         self.store.read(|tx| {
-            let sql = "SELECT id FROM tasks
-                 WHERE driver = 'service' AND parent_id IS NULL
-                     AND status NOT IN ('done', 'failed', 'cancelled')
+            let sql = &format!(
+                "SELECT id FROM tasks
+                 WHERE {OF_SERVICE}
                      AND status IN (SELECT value FROM json_each(?1))
-                 ORDER BY created_at, id";
+                 ORDER BY created_at, id"
+            );
             task_ids(tx, sql, [statuses(TaskStatus::is_running)])
         })
     }
@@ -75,11 +76,12 @@ impl Scheduler<'_> {
         let whole = |count| i64::try_from(count).unwrap_or(i64::MAX);
         self.store.read(|tx| {
             // In the order of the index, which changes little between two looks.
-            let sql = "SELECT id FROM tasks
-                 WHERE driver = 'service' AND parent_id IS NULL
-                     AND status NOT IN ('done', 'failed', 'cancelled')
+            let sql = &format!(
+                "SELECT id FROM tasks
+                 WHERE {OF_SERVICE}
                      AND status NOT IN (SELECT value FROM json_each(?1))
-                 ORDER BY status, created_at LIMIT ?2 OFFSET ?3";
+                 ORDER BY status, created_at LIMIT ?2 OFFSET ?3"
+            );
             task_ids(tx, sql, (statuses(TaskStatus::is_running), whole(limit), whole(offset)))
         })
     }
@@ -87,9 +89,11 @@ impl Scheduler<'_> {
     /// The root tasks of a service that ended after `since`.
     pub fn ended_tasks(self, since: Timestamp) -> Result<Vec<TaskId>, Error> {
         self.store.read(|tx| {
-            let sql = "SELECT id FROM tasks
-                 WHERE driver = 'service' AND parent_id IS NULL AND completed_at IS NOT NULL
-                     AND completed_at > ?1 ORDER BY completed_at";
+            let sql = &format!(
+                "SELECT id FROM tasks
+                 WHERE driver = '{SERVICE}' AND parent_id IS NULL AND completed_at IS NOT NULL
+                     AND completed_at > ?1 ORDER BY completed_at"
+            );
             task_ids(tx, sql, [row::instant(since)])
         })
     }

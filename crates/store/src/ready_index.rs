@@ -18,10 +18,7 @@ use windlass_core::status::{StatusReason, TaskStatus};
 use crate::error::Fault;
 use crate::row::{self, Columns, statuses, task_ids};
 use crate::verify::Difference;
-
-/// The live tasks of the service that have no parent; the words are those of the indexes.
-const OF_SERVICE: &str = "driver = 'service' AND parent_id IS NULL \
-                          AND status NOT IN ('done', 'failed', 'cancelled')";
+use crate::words::{OF_SERVICE, QUEUED, TODO};
 
 /// Brings the index up to date after events of a task in the tree of `root`. `status` is the task's own after them.
 pub(crate) fn follow(
@@ -123,7 +120,7 @@ fn wanted(tx: &Connection) -> Result<Vec<Entry>, Fault> {
     for session in sessions(tx)? {
         entries.extend(new_tasks(tx, session)?);
     }
-    let sql = format!("SELECT id FROM tasks WHERE {OF_SERVICE} AND status <> 'todo'");
+    let sql = format!("SELECT id FROM tasks WHERE {OF_SERVICE} AND status <> '{TODO}'");
     for task in task_ids(tx, &sql, [])? {
         let candidate = Candidate::get(tx, task)?;
         entries.extend(candidate.map(|found| found.entry(tx)).transpose()?.flatten());
@@ -134,7 +131,7 @@ fn wanted(tx: &Connection) -> Result<Vec<Entry>, Fault> {
 /// Sessions that have tasks which were not started yet.
 fn sessions(tx: &Connection) -> Result<Vec<SessionId>, Fault> {
     let sql =
-        format!("SELECT DISTINCT session_id FROM tasks WHERE {OF_SERVICE} AND status = 'todo'");
+        format!("SELECT DISTINCT session_id FROM tasks WHERE {OF_SERVICE} AND status = '{TODO}'");
     let mut statement = tx.prepare(&sql)?;
     let mut rows = statement.query([])?;
     let mut found = Vec::new();
@@ -162,8 +159,10 @@ fn refresh_session(tx: &Connection, session: SessionId) -> Result<(), Fault> {
     let wanted = new_tasks(tx, session)?;
     let kept = task_ids(
         tx,
-        "SELECT entry.task_id FROM task_scheduler AS entry JOIN tasks ON tasks.id = entry.task_id
-         WHERE entry.session_id = ?1 AND entry.ready_since IS NOT NULL AND tasks.status = 'todo'",
+        &format!(
+            "SELECT entry.task_id FROM task_scheduler AS entry JOIN tasks ON tasks.id = entry.task_id
+         WHERE entry.session_id = ?1 AND entry.ready_since IS NOT NULL AND tasks.status = '{TODO}'"
+        ),
         [session.to_string()],
     )?;
     for task in kept {
@@ -199,7 +198,7 @@ fn new_tasks(tx: &Connection, session: SessionId) -> Result<Vec<Entry>, Fault> {
         })?;
     let free = session_limit(tx)?.saturating_sub(usize::try_from(at_work).unwrap_or(0));
     let oldest = format!(
-        "SELECT * FROM tasks WHERE {OF_SERVICE} AND session_id = ?1 AND status = 'todo'
+        "SELECT * FROM tasks WHERE {OF_SERVICE} AND session_id = ?1 AND status = '{TODO}'
          ORDER BY created_at, id LIMIT ?2"
     );
     let mut statement = tx.prepare_cached(&oldest)?;
@@ -233,12 +232,12 @@ impl Entry {
     }
 
     fn write(self, tx: &Connection) -> Result<(), Fault> {
-        tx.prepare_cached(
+        tx.prepare_cached(&format!(
             "INSERT INTO task_scheduler (task_id, status, session_id, ready_since, resume_at)
-             VALUES (?1, 'queued', ?2, ?3, ?4)
+             VALUES (?1, '{QUEUED}', ?2, ?3, ?4)
              ON CONFLICT (task_id) DO UPDATE SET session_id = ?2, ready_since = ?3, resume_at = ?4
-             WHERE ready_since IS NOT ?3 OR resume_at IS NOT ?4",
-        )?
+             WHERE ready_since IS NOT ?3 OR resume_at IS NOT ?4"
+        ))?
         .execute((
             self.task.to_string(),
             self.session.to_string(),

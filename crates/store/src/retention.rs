@@ -18,6 +18,9 @@ use windlass_core::id::{SessionId, TaskId};
 use crate::error::Fault;
 use crate::journal::chain::{COLUMNS, Chain, Stored};
 use crate::row::{self, Columns, task_ids};
+use crate::words::{
+    COMMITMENT_CLAIMED, COMMITMENT_OPEN, COMMITMENT_SUBMITTED, ENDED, LIVE, SCHEDULE_ENDED,
+};
 use crate::{Error, Level, Store, Tasks, contents, projections, schema};
 
 /// Why a finished task stays.
@@ -74,9 +77,9 @@ pub struct Plan {
     pub going: Vec<Tree>,
     /// As old, and kept for a reason.
     pub staying: Vec<(TaskId, Kept)>,
-    /// Finished later.
+    /// Tasks that finished too recently to be removed.
     pub recent: u64,
-    /// Not finished.
+    /// Tasks that have not finished.
     pub unfinished: u64,
 }
 
@@ -153,15 +156,13 @@ impl Retention<'_> {
     }
 }
 
-const ENDED: &str = "status IN ('done', 'failed', 'cancelled')";
-
 fn plan(tx: &Connection, before: Timestamp) -> Result<Plan, Fault> {
     let count = |condition: &str| -> Result<u64, Fault> {
         let sql = format!("SELECT count(*) FROM tasks WHERE parent_id IS NULL AND {condition}");
         Ok(tx.query_row(&sql, [], |row| row.get::<_, i64>(0))?.unsigned_abs())
     };
     let mut plan = Plan { unfinished: count(&format!("NOT {ENDED}"))?, ..Plan::default() };
-    let ended = count(ENDED)?;
+    let ended = count(&ENDED.to_string())?;
     let sql = format!(
         "SELECT * FROM tasks WHERE parent_id IS NULL AND {ENDED} AND completed_at < ?1
          ORDER BY completed_at, id"
@@ -192,18 +193,20 @@ fn reason_to_keep(tx: &Connection, root: TaskId) -> Result<Option<Kept>, Fault> 
     let holds = |sql: &str| -> Result<bool, Fault> {
         Ok(tx.prepare_cached(sql)?.query_row([&id], |row| row.get(0))?)
     };
-    if holds(
+    if holds(&format!(
         "SELECT EXISTS (SELECT 1 FROM tasks WHERE root_id = ?1
-                        AND status NOT IN ('done', 'failed', 'cancelled'))",
-    )? {
+                        AND {LIVE})"
+    ))? {
         return Ok(Some(Kept::UnfinishedBelow));
     }
     let dependents = task_ids(
         tx,
-        "SELECT other.id FROM tasks JOIN task_blockers ON task_blockers.blocker = tasks.id
+        &format!(
+            "SELECT other.id FROM tasks JOIN task_blockers ON task_blockers.blocker = tasks.id
              JOIN tasks AS other ON other.id = task_blockers.task_id
-         WHERE tasks.root_id = ?1 AND other.status NOT IN ('done', 'failed', 'cancelled')
-         LIMIT 1",
+         WHERE tasks.root_id = ?1 AND other.{LIVE}
+         LIMIT 1"
+        ),
         [&id],
     )?;
     if let Some(task) = dependents.first() {
@@ -212,8 +215,13 @@ fn reason_to_keep(tx: &Connection, root: TaskId) -> Result<Option<Kept>, Fault> 
     for (kept, sql) in [
         (
             Kept::OpenCommitment,
-            "SELECT EXISTS (SELECT 1 FROM commitments JOIN tasks ON tasks.id = commitments.task_id
-                 WHERE tasks.root_id = ?1 AND state IN ('open', 'claimed', 'submitted'))",
+            format!(
+                "SELECT EXISTS (SELECT 1 FROM commitments
+                         JOIN tasks ON tasks.id = commitments.task_id
+                     WHERE tasks.root_id = ?1 AND state IN
+                         ('{COMMITMENT_OPEN}', '{COMMITMENT_CLAIMED}', '{COMMITMENT_SUBMITTED}'))"
+            )
+            .as_str(),
         ),
         (
             Kept::Unpublished,
@@ -222,8 +230,11 @@ fn reason_to_keep(tx: &Connection, root: TaskId) -> Result<Option<Kept>, Fault> 
         ),
         (
             Kept::Scheduled,
-            "SELECT EXISTS (SELECT 1 FROM schedules JOIN tasks ON tasks.id = schedules.task_id
-                 WHERE tasks.root_id = ?1 AND schedules.state <> 'ended')",
+            format!(
+                "SELECT EXISTS (SELECT 1 FROM schedules JOIN tasks ON tasks.id = schedules.task_id
+                     WHERE tasks.root_id = ?1 AND schedules.state <> '{SCHEDULE_ENDED}')"
+            )
+            .as_str(),
         ),
         (
             Kept::Worktree,

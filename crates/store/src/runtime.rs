@@ -7,6 +7,7 @@ use windlass_core::id::TaskId;
 
 use crate::error::Fault;
 use crate::row::{self, Columns};
+use crate::words::OF_SERVICE;
 use crate::{Error, Level, Owners, Store};
 
 /// How a running task runs: its process, model and context.
@@ -129,12 +130,11 @@ impl Runtime<'_> {
     /// The signs of life of every task that a service should be driving.
     pub fn pulses(self) -> Result<Vec<Pulse>, Error> {
         self.store.read(|tx| {
-            let mut statement = tx.prepare_cached(
+            let mut statement = tx.prepare_cached(&format!(
                 "SELECT tasks.id AS id, tasks.epoch AS epoch, process_pid, last_heartbeat_at
                  FROM task_runtime CROSS JOIN tasks ON tasks.id = task_runtime.task_id
-                 WHERE driver = 'service' AND parent_id IS NULL
-                     AND status NOT IN ('done', 'failed', 'cancelled')",
-            )?;
+                 WHERE {OF_SERVICE}"
+            ))?;
             let mut rows = statement.query([])?;
             let mut pulses = Vec::new();
             while let Some(row) = rows.next()? {

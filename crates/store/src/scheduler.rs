@@ -9,6 +9,7 @@ use windlass_core::status::TaskStatus;
 
 use crate::error::Fault;
 use crate::row::{self, Columns};
+use crate::words::{CLAIMED, CONSUMED, DISPATCHED, DUE, EXPIRED, QUEUED, SERVICE};
 use crate::{Error, Level, Store};
 
 /// A task's row in the scheduler.
@@ -46,13 +47,13 @@ impl Scheduler<'_> {
     ) -> Result<(), Error> {
         self.store
             .write(Level::Written, move |tx| {
-                tx.prepare_cached(
+                tx.prepare_cached(&format!(
                     "INSERT INTO task_scheduler (task_id, status, due_at, expires_at)
-                 VALUES (?1, 'queued', ?2, ?3)
-                 ON CONFLICT (task_id) DO UPDATE SET status = 'queued', due_at = ?2,
+                 VALUES (?1, '{QUEUED}', ?2, ?3)
+                 ON CONFLICT (task_id) DO UPDATE SET status = '{QUEUED}', due_at = ?2,
                      claimed_by = NULL, expires_at = coalesce(?3, expires_at)
-                 WHERE status IN ('queued', 'due', 'consumed', 'expired')",
-                )?
+                 WHERE status IN ('{QUEUED}', '{DUE}', '{CONSUMED}', '{EXPIRED}')"
+                ))?
                 .execute((
                     task.to_string(),
                     row::instant(due),
@@ -67,9 +68,10 @@ impl Scheduler<'_> {
     pub async fn mark_due(self, tasks: Vec<TaskId>) -> Result<(), Error> {
         self.store
             .write(Level::Written, move |tx| {
-                let mut due = tx.prepare_cached(
-                "UPDATE task_scheduler SET status = 'due' WHERE task_id = ?1 AND status = 'queued'",
-            )?;
+                let mut due = tx.prepare_cached(&format!(
+                    "UPDATE task_scheduler SET status = '{DUE}'
+                     WHERE task_id = ?1 AND status = '{QUEUED}'"
+                ))?;
                 for task in tasks {
                     due.execute([task.to_string()])?;
                 }
@@ -84,12 +86,12 @@ impl Scheduler<'_> {
         self.store
             .write(Level::Written, move |tx| {
                 let claimed = tx
-                    .prepare_cached(
+                    .prepare_cached(&format!(
                         "INSERT INTO task_scheduler (task_id, status, claimed_by)
-                     VALUES (?1, 'claimed', ?2)
-                     ON CONFLICT (task_id) DO UPDATE SET status = 'claimed', claimed_by = ?2
-                     WHERE status <> 'claimed' OR claimed_by = ?2",
-                    )?
+                     VALUES (?1, '{CLAIMED}', ?2)
+                     ON CONFLICT (task_id) DO UPDATE SET status = '{CLAIMED}', claimed_by = ?2
+                     WHERE status <> '{CLAIMED}' OR claimed_by = ?2"
+                    ))?
                     .execute((task.to_string(), by))?;
                 Ok(claimed == 1)
             })
@@ -101,12 +103,12 @@ impl Scheduler<'_> {
         let by = by.to_owned();
         self.store
             .write(Level::Written, move |tx| {
-                tx.prepare_cached(
+                tx.prepare_cached(&format!(
                     "INSERT INTO task_scheduler (task_id, status, claimed_by, dispatched_at)
-                 VALUES (?1, 'dispatched', ?2, ?3)
-                 ON CONFLICT (task_id) DO UPDATE SET status = 'dispatched', dispatched_at = ?3,
-                     claimed_by = ?2, consumed_at = NULL",
-                )?
+                 VALUES (?1, '{DISPATCHED}', ?2, ?3)
+                 ON CONFLICT (task_id) DO UPDATE SET status = '{DISPATCHED}', dispatched_at = ?3,
+                     claimed_by = ?2, consumed_at = NULL"
+                ))?
                 .execute((task.to_string(), by, row::instant(at)))?;
                 Ok(())
             })
@@ -117,11 +119,12 @@ impl Scheduler<'_> {
     pub async fn mark_consumed(self, task: TaskId, at: Timestamp) -> Result<(), Error> {
         self.store
             .write(Level::Written, move |tx| {
-                tx.prepare_cached(
-                "UPDATE task_scheduler SET status = 'consumed', consumed_at = ?2, claimed_by = NULL
-                 WHERE task_id = ?1",
-            )?
-            .execute((task.to_string(), row::instant(at)))?;
+                tx.prepare_cached(&format!(
+                    "UPDATE task_scheduler SET status = '{CONSUMED}', consumed_at = ?2,
+                     claimed_by = NULL
+                 WHERE task_id = ?1"
+                ))?
+                .execute((task.to_string(), row::instant(at)))?;
                 Ok(())
             })
             .await
@@ -132,10 +135,10 @@ impl Scheduler<'_> {
         self.store
             .write(Level::Written, move |tx| {
                 Ok(tx
-                    .prepare_cached(
-                        "UPDATE task_scheduler SET status = 'expired'
-                     WHERE status IN ('queued', 'due') AND expires_at <= ?1",
-                    )?
+                    .prepare_cached(&format!(
+                        "UPDATE task_scheduler SET status = '{EXPIRED}'
+                     WHERE status IN ('{QUEUED}', '{DUE}') AND expires_at <= ?1"
+                    ))?
                     .execute([row::instant(now)])?)
             })
             .await
@@ -156,19 +159,19 @@ impl Scheduler<'_> {
     pub fn queue_place(self, task: TaskId, per_session: usize) -> Result<Option<usize>, Error> {
         self.store.read(|tx| {
             let counted: Option<(i64, i64)> = tx
-                .prepare_cached(
+                .prepare_cached(&format!(
                     "SELECT
                         (SELECT count(*) FROM tasks AS other
-                         WHERE other.session_id = tasks.session_id AND other.driver = 'service'
+                         WHERE other.session_id = tasks.session_id AND other.driver = '{SERVICE}'
                            AND other.parent_id IS NULL
                            AND other.status IN (SELECT value FROM json_each(?3))),
                         (SELECT count(*) FROM tasks AS other
-                         WHERE other.session_id = tasks.session_id AND other.driver = 'service'
+                         WHERE other.session_id = tasks.session_id AND other.driver = '{SERVICE}'
                            AND other.parent_id IS NULL AND other.status = ?2
                            AND (other.created_at, other.id) < (tasks.created_at, tasks.id))
-                     FROM tasks WHERE id = ?1 AND status = ?2 AND driver = 'service'
-                       AND parent_id IS NULL",
-                )?
+                     FROM tasks WHERE id = ?1 AND status = ?2 AND driver = '{SERVICE}'
+                       AND parent_id IS NULL"
+                ))?
                 .query_row(
                     (
                         task.to_string(),
@@ -189,12 +192,12 @@ impl Scheduler<'_> {
     /// that does not grow is a tree that does nothing.
     pub fn progress(self) -> Result<Vec<(TaskId, u64)>, Error> {
         self.store.read(|tx| {
-            let mut statement = tx.prepare_cached(
+            let mut statement = tx.prepare_cached(&format!(
                 "SELECT id, (SELECT sum(last_seq) FROM tasks WHERE root_id = root.id)
                  FROM tasks AS root
-                 WHERE driver = 'service' AND parent_id IS NULL AND status IN (?1, ?2)
-                   AND EXISTS (SELECT 1 FROM task_runtime WHERE task_id = root.id)",
-            )?;
+                 WHERE driver = '{SERVICE}' AND parent_id IS NULL AND status IN (?1, ?2)
+                   AND EXISTS (SELECT 1 FROM task_runtime WHERE task_id = root.id)"
+            ))?;
             let mut rows = statement
                 .query([TaskStatus::Running, TaskStatus::Verifying].map(TaskStatus::as_str))?;
             let mut found = Vec::new();

@@ -7,6 +7,7 @@ use windlass_core::schedule::{Schedule, ScheduleState};
 
 use crate::error::Fault;
 use crate::row::{self, Columns};
+use crate::words::{SCHEDULE_ACTIVE, SCHEDULE_ENDED};
 use crate::{Error, Level, Store};
 
 /// Schedules of one data directory; more is a mistake.
@@ -59,22 +60,24 @@ impl Schedules<'_> {
         self.store
             .write(Level::Synced, move |tx| {
                 let count: u32 = tx
-                    .prepare_cached("SELECT count(*) FROM schedules WHERE state <> 'ended'")?
+                    .prepare_cached(&format!(
+                        "SELECT count(*) FROM schedules WHERE state <> '{SCHEDULE_ENDED}'"
+                    ))?
                     .query_row([], |row| row.get(0))?;
                 if count >= MAX_SCHEDULES {
                     return Err(Error::TooManySchedules { limit: MAX_SCHEDULES }.into());
                 }
-                tx.prepare_cached(
-                    "DELETE FROM schedules WHERE state = 'ended' AND id NOT IN
-                     (SELECT id FROM schedules WHERE state = 'ended'
-                      ORDER BY created_at DESC, id DESC LIMIT ?1)",
-                )?
+                tx.prepare_cached(&format!(
+                    "DELETE FROM schedules WHERE state = '{SCHEDULE_ENDED}' AND id NOT IN
+                     (SELECT id FROM schedules WHERE state = '{SCHEDULE_ENDED}'
+                      ORDER BY created_at DESC, id DESC LIMIT ?1)"
+                ))?
                 .execute([MAX_ENDED])?;
-                tx.prepare_cached(
+                tx.prepare_cached(&format!(
                     "INSERT INTO schedules (id, action, task_id, session_id, body, state, next_at,
                                         next_due, timeout_at, created_at)
-                 VALUES (?1, ?2, ?3, ?4, ?5, 'active', ?6, ?7, ?8, ?9)",
-                )?
+                 VALUES (?1, ?2, ?3, ?4, ?5, '{SCHEDULE_ACTIVE}', ?6, ?7, ?8, ?9)"
+                ))?
                 .execute((
                     schedule.id.to_string(),
                     schedule.action.as_str(),
@@ -98,19 +101,23 @@ impl Schedules<'_> {
 
     /// All schedules, those that have ended last.
     pub fn list(self) -> Result<Vec<ScheduleRow>, Error> {
-        self.store.read(|tx| list(tx, "ORDER BY state = 'ended', created_at, id", &[]))
+        self.store.read(|tx| {
+            list(tx, &format!("ORDER BY state = '{SCHEDULE_ENDED}', created_at, id"), &[])
+        })
     }
 
     /// The active schedules that send messages to a task.
     pub fn of(self, task: TaskId) -> Result<Vec<ScheduleRow>, Error> {
-        let filter = "WHERE task_id = ?1 AND state = 'active' ORDER BY created_at, id";
+        let filter =
+            &format!("WHERE task_id = ?1 AND state = '{SCHEDULE_ACTIVE}' ORDER BY created_at, id");
         self.store.read(|tx| list(tx, filter, &[&task.to_string()]))
     }
 
     /// Active schedules with something due at `now`, the longest due first, at most `limit`.
     pub fn due(self, now: Timestamp, limit: u32) -> Result<Vec<ScheduleRow>, Error> {
         let filter = format!(
-            "WHERE state = 'active' AND next_due <= ?1 ORDER BY next_due, id LIMIT {limit}"
+            "WHERE state = '{SCHEDULE_ACTIVE}' AND next_due <= ?1
+             ORDER BY next_due, id LIMIT {limit}"
         );
         self.store.read(|tx| list(tx, &filter, &[&row::instant(now)]))
     }
@@ -119,7 +126,9 @@ impl Schedules<'_> {
     pub fn next_due(self) -> Result<Option<Timestamp>, Error> {
         self.store.read(|tx| {
             let next: Option<String> = tx
-                .prepare_cached("SELECT min(next_due) FROM schedules WHERE state = 'active'")?
+                .prepare_cached(&format!(
+                    "SELECT min(next_due) FROM schedules WHERE state = '{SCHEDULE_ACTIVE}'"
+                ))?
                 .query_row([], |row| row.get(0))?;
             next.map(|next| row::parse("schedules", &next)).transpose()
         })
@@ -144,21 +153,21 @@ impl Schedules<'_> {
                     Some(_) => ScheduleState::Active,
                     None => ScheduleState::Ended,
                 };
-                tx.prepare_cached(
-                "UPDATE schedules SET next_at = ?2, next_due = ?3, state = ?4, runs = runs + ?5,
+                tx.prepare_cached(&format!(
+                    "UPDATE schedules SET next_at = ?2, next_due = ?3, state = ?4, runs = runs + ?5,
                         missed = missed + ?6, last_at = iif(?5, ?7, last_at),
-                        ended_reason = iif(?4 = 'ended', 'its last run is over', NULL)
-                 WHERE id = ?1",
-            )?
-            .execute((
-                id.to_string(),
-                advance.next.as_ref().map(ToString::to_string),
-                next_due(advance.next.as_ref(), row.schedule.timeout_at),
-                state.as_str(),
-                advance.ran,
-                advance.missed,
-                row::instant(now),
-            ))?;
+                        ended_reason = iif(?4 = '{SCHEDULE_ENDED}', 'its last run is over', NULL)
+                 WHERE id = ?1"
+                ))?
+                .execute((
+                    id.to_string(),
+                    advance.next.as_ref().map(ToString::to_string),
+                    next_due(advance.next.as_ref(), row.schedule.timeout_at),
+                    state.as_str(),
+                    advance.ran,
+                    advance.missed,
+                    row::instant(now),
+                ))?;
                 Ok(true)
             })
             .await
@@ -177,10 +186,10 @@ impl Schedules<'_> {
                     list(tx, "WHERE id = ?1", &[&id.to_string()])?.pop();
                 let timeout = timeout.and_then(|row| row.schedule.timeout_at);
                 let changed = tx
-                    .prepare_cached(
+                    .prepare_cached(&format!(
                         "UPDATE schedules SET state = ?2, next_at = ?3, next_due = ?4
-                     WHERE id = ?1 AND state <> 'ended'",
-                    )?
+                     WHERE id = ?1 AND state <> '{SCHEDULE_ENDED}'"
+                    ))?
                     .execute((
                         id.to_string(),
                         state.as_str(),
@@ -198,11 +207,12 @@ impl Schedules<'_> {
         self.store
             .write(Level::Synced, move |tx| {
                 let changed = tx
-                    .prepare_cached(
-                        "UPDATE schedules SET state = 'ended', next_at = NULL, next_due = NULL,
+                    .prepare_cached(&format!(
+                        "UPDATE schedules SET state = '{SCHEDULE_ENDED}',
+                                next_at = NULL, next_due = NULL,
                             ended_reason = ?2
-                     WHERE id = ?1 AND state <> 'ended'",
-                    )?
+                     WHERE id = ?1 AND state <> '{SCHEDULE_ENDED}'"
+                    ))?
                     .execute((id.to_string(), reason))?;
                 Ok(changed == 1)
             })

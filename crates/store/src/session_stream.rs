@@ -23,6 +23,7 @@ use windlass_core::status::{StatusReason, TaskStatus};
 
 use crate::error::Fault;
 use crate::journal::chain::{COLUMNS, Chain, Stored};
+use crate::words::LIVE;
 use crate::{Error, Level, Sessions, journal, mailbox, projections, row, sessions};
 
 /// What is appended to a session at once, and what its tasks are told of it.
@@ -350,15 +351,15 @@ fn follow_unit_end(tx: &Connection, record: &Record) -> Result<(), Fault> {
 /// What the end of a task is the end of: its phase too, where no other task of the phase is left.
 fn boundary(tx: &Connection, session: SessionId, task: TaskId) -> Result<Boundary, Fault> {
     let is_left: bool = tx
-        .prepare_cached(
+        .prepare_cached(&format!(
             "SELECT EXISTS (
                  SELECT 1 FROM plan_tasks AS own
                  JOIN plan_tasks AS other ON other.session_id = own.session_id
                      AND other.plan_id = own.plan_id AND other.phase = own.phase
                  JOIN tasks ON tasks.id = other.task_id
                  WHERE own.task_id = ?1 AND own.session_id = ?2 AND other.task_id <> ?1
-                     AND tasks.status NOT IN ('done', 'failed', 'cancelled'))",
-        )?
+                     AND tasks.{LIVE})"
+        ))?
         .query_row((task.to_string(), session.to_string()), |row| row.get(0))?;
     Ok(if is_left { Boundary::Unit } else { Boundary::Milestone })
 }
@@ -387,8 +388,10 @@ pub fn announcement(task: TaskId, name: &str, changed: &ModeChanged) -> Injectio
 fn live_tasks(tx: &Connection, session: SessionId) -> Result<Vec<TaskId>, Fault> {
     row::task_ids(
         tx,
-        "SELECT id FROM tasks WHERE session_id = ?1 AND parent_id IS NULL
-             AND status NOT IN ('done', 'failed', 'cancelled') ORDER BY created_at, id",
+        &format!(
+            "SELECT id FROM tasks WHERE session_id = ?1 AND parent_id IS NULL
+             AND {LIVE} ORDER BY created_at, id"
+        ),
         [session.to_string()],
     )
 }

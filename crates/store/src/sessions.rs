@@ -9,6 +9,7 @@ use windlass_core::session::{Scope, Source};
 
 use crate::error::Fault;
 use crate::row::{self, Columns};
+use crate::words::OF_SERVICE;
 use crate::{Error, Store, tasks};
 
 /// A conversation and its tasks.
@@ -134,15 +135,14 @@ impl Sessions<'_> {
     pub fn count_other_live(self, user: &str, session: SessionId) -> Result<usize, Error> {
         self.store.read(|tx| {
             let count: i64 = tx
-                .prepare_cached(
+                .prepare_cached(&format!(
                     "WITH live AS (
                          SELECT DISTINCT session_id FROM tasks
-                         WHERE driver = 'service' AND parent_id IS NULL
-                           AND status NOT IN ('done', 'failed', 'cancelled'))
+                         WHERE {OF_SERVICE})
                      SELECT count(*) FROM live JOIN sessions ON sessions.id = live.session_id
                      WHERE sessions.user_id = ?1
-                       AND NOT EXISTS (SELECT 1 FROM live WHERE session_id = ?2)",
-                )?
+                       AND NOT EXISTS (SELECT 1 FROM live WHERE session_id = ?2)"
+                ))?
                 .query_row((user, session.to_string()), |row| row.get(0))?;
             Ok(usize::try_from(count).unwrap_or(0))
         })

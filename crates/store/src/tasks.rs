@@ -16,6 +16,7 @@ use windlass_core::status::{StatusReason, TaskStatus};
 
 use crate::error::Fault;
 use crate::row::{self, Columns};
+use crate::words::{DONE, LIVE};
 use crate::{Error, Store};
 
 /// A task as lists and pages show it. The journal has the rest.
@@ -253,10 +254,10 @@ impl Tasks<'_> {
         }
         let ids = row::json(&tasks);
         self.store.read(|tx| {
-            let mut query = tx.prepare_cached(
-                "SELECT id FROM tasks WHERE status = 'done'
-                     AND id IN (SELECT value FROM json_each(?1))",
-            )?;
+            let mut query = tx.prepare_cached(&format!(
+                "SELECT id FROM tasks WHERE status = '{DONE}'
+                     AND id IN (SELECT value FROM json_each(?1))"
+            ))?;
             let found = query.query_map([&ids], |row| row.get::<_, String>(0))?;
             found.map(|id| row::parse("tasks", &id?)).collect()
         })
@@ -338,7 +339,7 @@ fn tasks(tx: &Connection, filter: &Filter) -> Result<Vec<TaskRow>, Fault> {
         also("{})", Some(id.to_string()));
     }
     if filter.live {
-        sql.push_str(" AND status NOT IN ('done', 'failed', 'cancelled')");
+        sql.push_str(&format!(" AND {LIVE}"));
     }
     if filter.roots {
         sql.push_str(" AND parent_id IS NULL");

@@ -8,6 +8,7 @@ use windlass_core::status::TaskStatus;
 
 use crate::error::Fault;
 use crate::row::{Columns, instant};
+use crate::words::TODO;
 use crate::{Error, Tasks};
 
 /// One run of a workflow.
@@ -52,10 +53,11 @@ pub(crate) fn apply(tx: &Connection, record: &Record) -> Result<(), Fault> {
     match &record.event {
         Event::TaskCreated(created) => {
             if let Some(WorkflowPart::Run(source)) = created.workflow.as_deref() {
-                tx.prepare_cached(
-                    "INSERT INTO workflow_runs (id, workflow, task_id, status, created_at, updated_at)
-                     VALUES (?1, ?2, ?1, 'todo', ?3, ?3)",
-                )?
+                tx.prepare_cached(&format!(
+                    "INSERT INTO workflow_runs (id, workflow, task_id, status,
+                                                   created_at, updated_at)
+                     VALUES (?1, ?2, ?1, '{TODO}', ?3, ?3)"
+                ))?
                 .execute((task, &source.name, at))?;
             }
         }

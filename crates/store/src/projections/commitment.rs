@@ -8,6 +8,7 @@ use windlass_core::id::{CommitmentId, EvidenceId};
 use crate::error::Fault;
 use crate::journal::chain::Chain;
 use crate::row::instant;
+use crate::words::{COMMITMENT_OPEN, COMMITMENT_SUBMITTED};
 
 /// An event of a commitment, or of evidence that belongs to none, with its place.
 pub(crate) struct LedgerRecord {
@@ -42,9 +43,10 @@ pub(crate) fn apply_commitment(tx: &Connection, record: &LedgerRecord) -> Result
             .execute([&id])?;
         }
         CommitmentEvent::Submitted(submitted) => {
-            tx.prepare_cached(
-                "UPDATE commitments SET state = 'submitted', submitted_by = ?2 WHERE id = ?1",
-            )?
+            tx.prepare_cached(&format!(
+                "UPDATE commitments SET state = '{COMMITMENT_SUBMITTED}', submitted_by = ?2
+                     WHERE id = ?1"
+            ))?
             .execute((&id, submitted.by.to_string()))?;
         }
         CommitmentEvent::Approved(approved) => {
@@ -68,11 +70,11 @@ pub(crate) fn set_commitment_tail(tx: &Connection, id: &str, end: Chain) -> Resu
 }
 
 fn insert(tx: &Connection, id: &str, at: &str, opened: &CommitmentOpened) -> Result<(), Fault> {
-    tx.prepare_cached(
+    tx.prepare_cached(&format!(
         "INSERT INTO commitments (id, session_id, task_id, user_id, project, title, body, state,
                                   opened_by, created_at, updated_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'open', ?8, ?9, ?9)",
-    )?
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, '{COMMITMENT_OPEN}', ?8, ?9, ?9)"
+    ))?
     .execute((
         id,
         opened.session_id.map(|id| id.to_string()),
