@@ -125,6 +125,7 @@ fn hint(error: &Coordinated) -> String {
             "`windlass workflow list` shows what there is; `windlass workflow validate` checks it"
                 .into()
         }
+        Coordinated::MissingInput { input, .. } => format!("give it with `--input {input}=VALUE`"),
         Coordinated::NotARun { task } => {
             format!("see `windlass workflow status`, and `windlass show {task}`")
         }
@@ -153,7 +154,9 @@ fn hint(error: &Coordinated) -> String {
         Coordinated::Working { .. } => "wait for it, or stop it with `/stop`".into(),
         Coordinated::NothingToRate { .. } => "let it do something first".into(),
         Coordinated::BadPlan(_) | Coordinated::PlanFile { .. } => {
-            "correct the file; `windlass plan validate` checks it, and docs/plans.md describes it".into()
+            "correct the file, or approve what waits with `windlass trust`; `windlass plan validate` checks it, and \
+             docs/plans.md describes it"
+                .into()
         }
         Coordinated::NoPlan { named: None, .. } => {
             "activate one with `windlass plan activate PLAN`, or begin one with `windlass plan new NAME`"

@@ -3,6 +3,7 @@
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use windlass_coordinator::health::{Advice, Check};
 use windlass_coordinator::views::NextAction;
 use windlass_core::error::{ErrorDetails, Remedy};
 use windlass_core::id::{QuestionId, TaskId};
@@ -102,6 +103,24 @@ pub fn hint(error: &ErrorDetails) -> Option<String> {
     }
 }
 
+/// What to do about what a check found. Checks without typed advice bring their own words.
+pub fn check_hint(check: &Check) -> Option<String> {
+    match check.advice {
+        Some(advice) => Some(advice_words(advice).to_owned()),
+        None => check.hint.clone(),
+    }
+}
+
+const fn advice_words(advice: Advice) -> &'static str {
+    match advice {
+        Advice::RemoveTasks => "make room: `windlass prune` removes finished tasks",
+        Advice::LimitStore => {
+            "`windlass prune` removes finished tasks; `keep_days` in [store] does so daily"
+        }
+        Advice::RestartProcesses => "restart `windlass serve`; resume what a terminal drives",
+    }
+}
+
 /// The flags, settings and commands that a remedy means here.
 pub const fn remedy_words(remedy: Remedy) -> &'static str {
     match remedy {
@@ -162,6 +181,12 @@ pub const fn remedy_words(remedy: Remedy) -> &'static str {
         Remedy::FreeEngineDisk => "make room where the engine keeps its data (`docker system df`)",
         Remedy::UseHostSandbox => {
             "`--sandbox host` runs commands without isolation, if that is what you want"
+        }
+        Remedy::ApproveByAnother => {
+            "let somebody else approve it with `windlass commitments approve`"
+        }
+        Remedy::ResumeRun => {
+            "`windlass workflow status` shows the steps; `windlass workflow resume` tries the step again"
         }
     }
 }

@@ -92,6 +92,8 @@ pub enum Error {
     /// A workflow, its spells or its inputs are not usable.
     #[error("{0}")]
     Workflow(String),
+    #[error("workflow `{workflow}` needs the input `{input}`")]
+    MissingInput { workflow: String, input: String },
     /// The task is not a run of a workflow.
     #[error("`{task}` is not a run of a workflow")]
     NotARun { task: TaskId },
@@ -299,6 +301,7 @@ impl Error {
             | Self::SeveralQuestions { .. }
             | Self::NotAnOption { .. }
             | Self::Workflow(_)
+            | Self::MissingInput { .. }
             | Self::NotARun { .. }
             | Self::TooManySessions { .. }
             | Self::TooManyWaiting { .. }

@@ -44,7 +44,7 @@ impl Error {
             Self::SeveralQuestions { .. } => (Conflict, "several-questions"),
             Self::NotAnOption { .. } => (Invalid, "not-an-option"),
             Self::Dependencies { .. } => (Conflict, "waits-for-tasks"),
-            Self::Workflow(_) => (Invalid, "bad-workflow"),
+            Self::Workflow(_) | Self::MissingInput { .. } => (Invalid, "bad-workflow"),
             Self::NotARun { .. } => (Conflict, "not-a-run"),
             Self::Equipment { .. } => (Unavailable, "not-equipped"),
             Self::Unhealthy { .. } => (Unavailable, "unhealthy"),

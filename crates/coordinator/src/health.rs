@@ -12,7 +12,7 @@ mod storage;
 
 use std::path::Path;
 
-pub use check::{Check, CheckStatus, Fixed, RepairPolicy};
+pub use check::{Advice, Check, CheckStatus, Fixed, RepairPolicy};
 pub(crate) use dispatch::Admitted;
 
 use crate::Coordinator;

@@ -22,7 +22,7 @@ use windlass_workflow::next::{failure_question, more_rounds};
 use windlass_workflow::state::Asked;
 use windlass_workflow::worktree;
 
-use crate::submit::usable;
+use crate::workplaces::{Workplaces, usable};
 use crate::{Coordinator, Error};
 
 pub use drive::worktrees_beside;
@@ -205,7 +205,7 @@ impl Workflows<'_> {
         let directory = files.root().to_owned();
         let site = self.coordinator.agents.site(&directory);
         if workflow.place == Place::Here {
-            self.coordinator.tasks().check_alone(&directory, &site)?;
+            Workplaces::of(self.coordinator).check_alone(&directory, &site)?;
         }
         let session = wanted.session.unwrap_or_else(|| SessionId::new(now));
         let goal = match source.title.is_empty() {
@@ -259,11 +259,7 @@ fn check_inputs(
     };
     match workflow.inputs.iter().find(is_missing) {
         Some((name, _)) if wanted == Given::All => {
-            let words = format!(
-                "workflow `{}` needs the input `{name}`: `--input {name}=VALUE`",
-                workflow.name
-            );
-            Err(Error::Workflow(words))
+            Err(Error::MissingInput { workflow: workflow.name.clone(), input: name.clone() })
         }
         _ => Ok(()),
     }

@@ -151,6 +151,10 @@ string_enum! {
         FreeEngineDisk = "free_engine_disk",
         /// Run commands without isolation.
         UseHostSandbox = "use_host_sandbox",
+        /// Let somebody else approve what the work has handed in.
+        ApproveByAnother = "approve_by_another",
+        /// See which step of the workflow failed, and resume the run.
+        ResumeRun = "resume_run",
     }
 }
 
@@ -205,6 +209,8 @@ impl Remedy {
             Self::UseHostSandbox => {
                 "the host sandbox runs commands without isolation, if that is what you want"
             }
+            Self::ApproveByAnother => "let somebody else approve the commitment",
+            Self::ResumeRun => "the steps show what failed; a resumed run tries that step again",
         }
     }
 }

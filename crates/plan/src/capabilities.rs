@@ -76,9 +76,8 @@ pub fn resolve(
     for (index, name) in plan.required_mcp_tools.iter().flatten().enumerate() {
         let path = item_path("requiredMcpTools", index);
         if there.waiting_servers.contains(name) && !there.servers.contains(name) {
-            let message = format!(
-                "MCP server `{name}` waits for your approval of the file that names it: `windlass trust`"
-            );
+            let message =
+                format!("MCP server `{name}` waits until you approve the file that names it");
             found.push(document.problem(&path, message));
         } else if !there.servers.contains(name) {
             found.push(document.problem(&path, unknown("MCP server", name, &there.servers)));

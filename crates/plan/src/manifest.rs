@@ -5,7 +5,7 @@ use windlass_core::axes::PermissionProfile;
 use windlass_core::contract::Contract;
 use windlass_core::planning::{Approval, Mutation, Severity};
 
-/// A plan.
+/// A plan as its file describes it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Plan {

@@ -12,7 +12,7 @@ use crate::{Document, Plan, Problem, Problems, check, read_plan};
 pub struct Template {
     pub name: &'static str,
     pub about: &'static str,
-    /// A manifest.
+    /// The manifest that a new plan begins with.
     pub text: &'static str,
 }
 

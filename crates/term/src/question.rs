@@ -71,6 +71,10 @@ const ALLOW_ALL: &str = windlass_core::question::PERMISSION_OPTIONS[2];
 /// What may be typed.
 fn hint(question: &Question) -> Option<&'static str> {
     match question.kind {
+        // About the commands of a file, not about a call of the agent.
+        QuestionKind::Permission if question.call.is_none() && question.binding.is_some() => {
+            Some("y, n or a number; `windlass trust` approves the file for good")
+        }
         QuestionKind::Permission => {
             Some("y, n or a number; `no, …` tells the agent what to do instead")
         }

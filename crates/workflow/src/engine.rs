@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 use windlass_agent::Tree;
 use windlass_core::command::TaskResult;
 use windlass_core::ending::Ending;
-use windlass_core::error::{ErrorDetails, ErrorType};
+use windlass_core::error::{ErrorDetails, ErrorType, Remedy};
 use windlass_core::event::{Event, StepEnded, StepResult, WorkflowSource};
 use windlass_core::id::{QuestionId, TaskId};
 use windlass_core::question::{Question, QuestionKind};
@@ -408,8 +408,7 @@ fn plain(ending: Ending) -> Concluded {
 fn stuck(reason: StatusReason, message: String) -> Concluded {
     let kind =
         if reason == StatusReason::Timeout { ErrorType::Timeout } else { ErrorType::Workflow };
-    let hint = "`windlass workflow status` shows the steps; `windlass workflow resume` tries the step again";
-    let error = ErrorDetails::new(kind, message).with_hint(hint);
+    let error = ErrorDetails::new(kind, message).with_remedy(Remedy::ResumeRun);
     Concluded { ending: Ending::Stuck { reason, error }, message: None }
 }
 

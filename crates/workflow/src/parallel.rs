@@ -115,7 +115,7 @@ impl Tries {
             }),
             json!({
                 "name": PICK, "type": "ask", "options": options,
-                "question": "Which result is taken? `windlass parallel results` shows them side by side.",
+                "question": "Which result is taken?",
             }),
             json!({
                 "name": "merge", "type": "merge", "from": format!("{{{{.{PICK}.answer}}}}"),

@@ -137,7 +137,8 @@ async fn a_denial_in_a_read_only_mode_names_the_mode_and_the_way_out() {
     assert!(journal.contains("update_plan note allow"), "{journal}");
     let requests = stage.server.requests();
     let told = requests.last().unwrap().json().to_string();
-    for words in ["work mode `plan` is read-only", "--mode build", "creates `made.txt`"] {
+    for words in ["work mode `plan` is read-only", "the work mode to `build`", "creates `made.txt`"]
+    {
         assert!(told.contains(words), "{words} is not in {told}");
     }
 }

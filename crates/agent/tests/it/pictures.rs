@@ -173,7 +173,7 @@ async fn older_pictures_become_notes_at_a_compaction() {
         put(&stage, &format!("p{turn}.png"), &png(1_200, 1_000, turn));
     }
     let goal = png(30, 30, 99);
-    let picture = stage.coordinator.pictures().keep(&goal, "goal.png").unwrap();
+    let picture = stage.coordinator.artifacts().pictures().keep(&goal, "goal.png").unwrap();
     let mut draft = stage.draft();
     draft.pictures.push(picture);
     let task = stage.coordinator.tasks().submit(draft).await.unwrap();
@@ -216,7 +216,8 @@ async fn a_context_with_too_many_pictures_is_compacted() {
 async fn a_message_with_a_picture_reaches_a_running_task() {
     let stage = Stage::set("{goal: wait, vision: true, replies: [{bash: 'true'}, {say: seen}]}");
     let task = stage.submit().await;
-    let picture = stage.coordinator.pictures().keep(&png(40, 30, 3), "mock.png").unwrap();
+    let picture =
+        stage.coordinator.artifacts().pictures().keep(&png(40, 30, 3), "mock.png").unwrap();
     let messages = stage.coordinator.messages();
     messages.send_with_pictures(task, "like this", vec![picture], "ada").await.unwrap();
     stage.drive(task).await;

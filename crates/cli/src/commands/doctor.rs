@@ -16,6 +16,7 @@ use super::{AppContext, Execute, Start};
 use crate::args::SandboxArgs;
 use crate::config::ConfigErrors;
 use crate::failure::Failure;
+use crate::next_action;
 use crate::show::{self, out, out_json};
 use crate::wiring::health;
 
@@ -146,7 +147,8 @@ fn print_fixed(Fixed { name, outcome }: &Fixed, as_json: bool) {
 }
 
 fn print(check: &Check, as_json: bool) {
-    let Check { name, status, message, details, fix, hint, blocks, took } = check;
+    let Check { name, status, message, details, fix, hint: _, advice, blocks, took } = check;
+    let hint = next_action::check_hint(check);
     if as_json {
         let line = json!({
             "check": name, "status": status, "message": message, "details": details,
@@ -166,6 +168,8 @@ fn print(check: &Check, as_json: bool) {
     texts.extend(details.iter().map(|detail| format!("- {detail}")));
     if check.is_problem() {
         texts.extend(fix.iter().map(|fix| format!("fix: {fix}")));
+    }
+    if check.is_problem() || advice.is_some() {
         texts.extend(hint.iter().map(|hint| format!("hint: {hint}")));
     }
     print_lines(&mark, name, &texts);

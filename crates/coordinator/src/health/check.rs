@@ -31,6 +31,29 @@ string_enum! {
     }
 }
 
+string_enum! {
+    /// What a person can do about what was found, in no surface's words.
+    Advice ("advice") {
+        /// Remove finished tasks, so that there is space for the journal.
+        RemoveTasks = "remove_tasks",
+        /// Have finished tasks removed before the database grows larger.
+        LimitStore = "limit_store",
+        /// Restart the processes that run a program that was replaced.
+        RestartProcesses = "restart_processes",
+    }
+}
+
+impl Advice {
+    /// The advice for a reader who has no surface of ours.
+    pub const fn neutral_words(self) -> &'static str {
+        match self {
+            Self::RemoveTasks => "make room: remove finished tasks",
+            Self::LimitStore => "remove finished tasks, or keep them for a limited time",
+            Self::RestartProcesses => "restart the service; resume what a terminal drives",
+        }
+    }
+}
+
 /// One thing that was looked at.
 #[derive(Clone, Debug)]
 pub struct Check {
@@ -41,8 +64,10 @@ pub struct Check {
     pub details: Vec<String>,
     /// What `doctor fix` would do about it.
     pub fix: Option<String>,
-    /// What a person or an agent can do about it.
+    /// What a person or an agent can do about it, in words that fit any surface.
     pub hint: Option<String>,
+    /// The same, for a surface that has its own words.
+    pub advice: Option<Advice>,
     /// Whether nothing may be dispatched before it is right.
     pub blocks: bool,
     pub took: Duration,
@@ -57,6 +82,7 @@ impl Check {
             details: Vec::new(),
             fix: None,
             hint: None,
+            advice: None,
             blocks: false,
             took: Duration::ZERO,
         }
@@ -84,6 +110,11 @@ impl Check {
     /// The same, with what to do about it.
     pub fn hinted(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
+    }
+
+    /// The same, with advice that each surface has its own words for.
+    pub fn advised(self, advice: Advice) -> Self {
+        Self { advice: Some(advice), ..self.hinted(advice.neutral_words()) }
     }
 
     /// The same; nothing may be dispatched before it is right.

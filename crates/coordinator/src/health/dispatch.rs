@@ -213,7 +213,7 @@ impl Health<'_> {
         problem: String,
     ) -> Result<Admitted, Error> {
         let ending = Ending::Paused { reason: StatusReason::Error, detail: Some(problem.clone()) };
-        self.coordinator.conclude(owner, state, &ending).await?;
+        self.coordinator.control().conclude(owner, state, &ending).await?;
         Err(Error::Unhealthy { task: state.id(), problem })
     }
 

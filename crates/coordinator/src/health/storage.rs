@@ -5,7 +5,7 @@ use std::time::Instant;
 use windlass_core::text::with_causes;
 use windlass_store::{Difference, DriftKind, SchemaDrift};
 
-use super::{Check, Fixed, Health};
+use super::{Advice, Check, Fixed, Health};
 use crate::Error;
 
 /// A database larger than this deserves a word, in bytes.
@@ -43,7 +43,7 @@ impl Health<'_> {
         };
         if differences.is_empty() {
             let words = format!("{place} agrees with its journal");
-            return Check::ok("store", words).with(self.large_store());
+            return self.with_size(Check::ok("store", words));
         }
         let places = plural(differences.len(), "place");
         let check = Check::wrong("store", format!("{place} differs from its journal in {places}"))
@@ -55,15 +55,15 @@ impl Health<'_> {
         }
     }
 
-    /// What to do about a database that has grown large.
-    fn large_store(self) -> Option<String> {
-        let bytes = self.coordinator.retention().database_bytes();
-        (bytes > LARGE_STORE).then(|| {
-            format!(
-                "it takes {:.1} GB: `windlass prune` removes finished tasks; `keep_days` in [store] does so daily",
-                bytes as f64 / 1e9
-            )
-        })
+    /// A check that also says when the database has grown large.
+    fn with_size(self, check: Check) -> Check {
+        let bytes = self.coordinator.storage().retention().database_bytes();
+        match bytes > LARGE_STORE {
+            true => check
+                .with([format!("it takes {:.1} GB", bytes as f64 / 1e9)])
+                .advised(Advice::LimitStore),
+            false => check,
+        }
     }
 
     fn schema(self) -> Check {
@@ -115,7 +115,7 @@ impl Health<'_> {
                 });
                 Check::wrong("processes", "the installed program is not the one that runs")
                     .with(words)
-                    .hinted("restart `windlass serve`; resume what a terminal drives")
+                    .advised(Advice::RestartProcesses)
             }
         }
     }
@@ -142,7 +142,7 @@ impl Health<'_> {
         if !self.coordinator.store.tasks().retention().has_room() {
             return Check::wrong("disk", "no space is left for the journal")
                 .fixable("remove outputs that are older than they are kept")
-                .hinted("make room: `windlass prune` removes finished tasks")
+                .advised(Advice::RemoveTasks)
                 .blocking();
         }
         match free < LITTLE_SPACE {

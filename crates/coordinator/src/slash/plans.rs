@@ -248,7 +248,7 @@ impl<'a> PlanCommand<'a> {
         let status = plans.begin(plans.need_active(directory)?, run).await?;
         let mut blocks = status.blocks();
         if !self.session.coordinator.queue().has_service()? {
-            let text = "No service runs here: start `windlass serve`, or leave and use `windlass plan run`.";
+            let text = "No service runs here, so nothing is worked on yet. It begins when a service is started.";
             blocks.push(Block::Words { text: text.to_owned() });
         }
         let first =

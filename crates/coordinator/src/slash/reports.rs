@@ -173,7 +173,7 @@ impl<'a> Report<'a> {
             ]);
         }
         Ok(vec![match rows.is_empty() {
-            true => words("Nothing is scheduled; see `windlass schedule add --help`."),
+            true => words("Nothing is scheduled."),
             false => Block::table(&["SCHEDULE", "STATE", "NEXT", "WHAT"], &[], rows),
         }])
     }

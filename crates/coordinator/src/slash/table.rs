@@ -6,7 +6,7 @@ use serde::Serialize;
 use windlass_core::axes::{ModelMode, PermissionProfile, RunControl, WorkMode};
 use windlass_core::session::Scope;
 
-/// One command.
+/// A slash command as help, completion and documentation show it.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct SlashCommand {
     /// Without its slash.
@@ -171,7 +171,7 @@ table! {
         "remote" "[QUESTION ANSWER [--mode M] [--control C] [--permission-profile P] [--model-mode M]]" Question Admins:
             "List what waits for an answer, or answer it, also with other axes.",
         "plans" "[SUBCOMMAND …]" Plans Everywhere:
-            "Show how far the active plan is, or do what `windlass plan SUBCOMMAND` does.",
+            "Show how far the active plan is; or act on it, as `plan SUBCOMMAND` does on the command line.",
         "parallel" "[status]" Nothing Admins: "Show the parallel workers: their worktrees, heartbeats and claims.",
         "workflow" "[RUN | run NAME TITLE]" Nothing Everywhere:
             "List workflows and their runs, show a run, or start one.",

@@ -169,7 +169,7 @@ pub const fn is_usable_in(mode: WorkMode, class: Class) -> bool {
 fn read_only_reason(mode: WorkMode, what: &str) -> String {
     format!(
         "work mode `{mode}` is read-only, whatever else is allowed, and this call is not only reading: \
-         {what}. The user can leave the mode by running the goal with `--mode build`"
+         {what}. The user can leave it by changing the work mode to `build`"
     )
 }
 

@@ -34,7 +34,7 @@ fn an_unknown_name_is_refused() {
     insta::assert_snapshot!(refused, @r"
     plan.json:2: `requiredSkills[1]`: there is no skill `truth-seekr`; did you mean `truth-seeker`? (there are: `content-flow`, `truth-seeker`, `deploy`, `review`, `style`)
     plan.json:2: `requiredMcpTools[0]`: there is no MCP server `context8`; did you mean `context7`? (there are: `context7`, `files`)
-    plan.json:2: `requiredMcpTools[1]`: MCP server `mine` waits for your approval of the file that names it: `windlass trust`
+    plan.json:2: `requiredMcpTools[1]`: MCP server `mine` waits until you approve the file that names it
     ");
 }
 

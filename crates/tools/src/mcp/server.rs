@@ -296,8 +296,7 @@ fn changed(server: &str, changes: &[Change]) -> String {
     }
     format!(
         "MCP server `{server}` describes its tools differently from what is pinned:\n{}\nYou are still \
-         shown the pinned descriptions. A person can look with `windlass mcp test {server}` and accept \
-         with `--pin`.",
+         shown the pinned descriptions. A person can look at the new ones and accept them.",
         lines.join("\n")
     )
 }

@@ -10,6 +10,7 @@ use super::{AppContext, Doctor, check, fix};
 use crate::args::Printing;
 use crate::commands::drive::drive;
 use crate::failure::Failure;
+use crate::next_action;
 use crate::show::note;
 use crate::wiring;
 
@@ -23,7 +24,7 @@ pub(super) fn heal(app: &AppContext, args: &Doctor) -> Result<u8, Failure> {
     }
     let problems: Vec<_> = check(app, args).into_iter().filter(Check::is_problem).collect();
     if let Some(missing) = problems.iter().find(|check| NEEDED.contains(&check.name)) {
-        let hint = missing.hint.clone().or_else(|| missing.details.first().cloned());
+        let hint = next_action::check_hint(missing).or_else(|| missing.details.first().cloned());
         let message =
             format!("no agent can work while `{}` is wrong: {}", missing.name, missing.message);
         return Err(Failure::usage(
