@@ -5,7 +5,7 @@ use tokio::sync::broadcast;
 use windlass_core::command::TaskResult;
 use windlass_core::id::TaskId;
 
-/// What happened.
+/// The beginning or the end of a segment that this process drives.
 #[derive(Clone, Debug)]
 pub enum Activity {
     /// A segment of a task began.

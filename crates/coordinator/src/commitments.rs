@@ -70,7 +70,7 @@ impl Commitments<'_> {
         if let Some(verdict) = verdict {
             self.settle_review(&commitment, &verdict, by).await?;
         }
-        self.coordinator.wake();
+        self.coordinator.queue().wake();
         Ok(commitment)
     }
 

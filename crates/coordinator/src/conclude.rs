@@ -7,23 +7,24 @@ use windlass_core::state::TaskState;
 use windlass_core::status::TaskStatus;
 use windlass_store::Owner;
 
-use crate::{Coordinator, Error};
+use crate::{Controls, Error};
 
-impl Coordinator {
+impl Controls<'_> {
     /// Ends or pauses a task whose lock we hold and whose loop does not run.
     pub(crate) async fn conclude(
-        &self,
+        self,
         owner: &Owner,
         state: &TaskState,
         ending: &Ending,
     ) -> Result<TaskStatus, Error> {
-        Ok(windlass_agent::conclude(owner, &self.store, self.now(), state, ending).await?)
+        let store = &self.coordinator.store;
+        Ok(windlass_agent::conclude(owner, store, self.coordinator.now(), state, ending).await?)
     }
 
     /// Fails a task that nobody drives, with the reason.
-    pub(crate) async fn fail(&self, task: TaskId, error: ErrorDetails) -> Result<(), Error> {
-        let owner = self.store.owners().own(task).await?;
-        let state = self.tasks().state(task)?;
+    pub(crate) async fn fail(self, task: TaskId, error: ErrorDetails) -> Result<(), Error> {
+        let owner = self.coordinator.store.owners().own(task).await?;
+        let state = self.coordinator.tasks().state(task)?;
         self.conclude(&owner, &state, &Ending::Failed(error)).await.map(drop)
     }
 }

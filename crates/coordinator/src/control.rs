@@ -71,7 +71,7 @@ impl Controls<'_> {
         owner.stream(task)?.drain(self.coordinator.now()).await?;
         let state = self.coordinator.tasks().state(task)?;
         match Ending::from_signal(&state) {
-            Some(ending) => self.coordinator.conclude(&owner, &state, &ending).await,
+            Some(ending) => self.conclude(&owner, &state, &ending).await,
             None => Ok(state.status),
         }
     }

@@ -8,6 +8,7 @@ use windlass_core::injection::{Control, Injection};
 use windlass_core::schedule::{DeadlineAction, Expiry};
 use windlass_core::state::TaskState;
 
+use crate::router::Router;
 use crate::{Coordinator, Error, Handled};
 
 /// The longest sleep before a deadline is looked at again.
@@ -19,10 +20,14 @@ const DEADLINE: &str = "deadline";
 /// Acts on deadlines.
 #[derive(Clone, Copy)]
 pub(crate) struct Deadlines<'a> {
-    pub(crate) coordinator: &'a Coordinator,
+    coordinator: &'a Coordinator,
 }
 
-impl Deadlines<'_> {
+impl<'a> Deadlines<'a> {
+    pub(crate) const fn of(coordinator: &'a Coordinator) -> Self {
+        Self { coordinator }
+    }
+
     /// A deadline has passed: once, its action is carried out, and the person is notified.
     pub(crate) async fn act_on(self, task: TaskId) -> Result<Handled, Error> {
         let nothing = |reason: &str| Ok(Handled::Nothing { reason: reason.to_owned() });
@@ -44,7 +49,7 @@ impl Deadlines<'_> {
         if action == DeadlineAction::PauseAndNotify {
             let words = format!("{task} is paused: {why}; resume it, or cancel it");
             let request = Some(format!("{DEADLINE}-{task}"));
-            self.coordinator.router().notify(row.session_id, Some(task), request, words).await?;
+            Router::of(self.coordinator).notify(row.session_id, Some(task), request, words).await?;
         }
         self.coordinator.store.triggers().decide(DEADLINE, &name, action.to_string(), now).await?;
         Ok(handled)
@@ -91,7 +96,7 @@ impl Deadlines<'_> {
             Err(Error::Store(windlass_store::Error::Driven { .. })) => "is out of time".to_owned(),
             Err(error) => return Err(error),
         };
-        self.coordinator.wake();
+        self.coordinator.queue().wake();
         Ok(Handled::Steered { task, words })
     }
 }

@@ -22,9 +22,11 @@ use windlass_store::{Owner, RuntimeRow};
 use windlass_workflow::RunnerPlace;
 use windlass_workflow::runner::Runner;
 
+use crate::deadlines::Deadlines;
 use crate::health::{Admitted, Check, Fixed, RepairPolicy};
 use crate::skill_proposals::SkillPolicy;
 use crate::task_leases::Stopped;
+use crate::workplaces::Workplaces;
 use crate::{Activity, Coordinator, Error, Tasks};
 
 /// A future behind the object-safe seam.
@@ -185,19 +187,6 @@ impl Tasks<'_> {
             None => Ok(result),
         }
     }
-
-    /// Runs a task whose owner of this epoch has stopped. That one cannot append any more, and its commands have
-    /// ended: it has given no sign of life for longer than a lease.
-    pub(crate) async fn drive_stopped(
-        self,
-        stopped: Stopped,
-        stop: &CancellationToken,
-    ) -> Result<TaskResult, Error> {
-        let Stopped { task, epoch } = stopped;
-        tracing::warn!(task_id = %task, "its process gives no sign of life; taking it over");
-        let owner = self.coordinator.store.owners().take_over_from(task, epoch).await?;
-        Drive::of(self.coordinator).run(owner, stop).await
-    }
 }
 
 /// One run of a tree in this process.
@@ -209,6 +198,19 @@ pub(crate) struct Drive<'a> {
 impl<'a> Drive<'a> {
     pub(crate) const fn of(coordinator: &'a Coordinator) -> Self {
         Self { coordinator }
+    }
+
+    /// Runs a task whose owner of this epoch has stopped. That one cannot append any more, and its commands have
+    /// ended: it has given no sign of life for longer than a lease.
+    pub(crate) async fn take_over(
+        self,
+        stopped: Stopped,
+        stop: &CancellationToken,
+    ) -> Result<TaskResult, Error> {
+        let Stopped { task, epoch } = stopped;
+        tracing::warn!(task_id = %task, "its process gives no sign of life; taking it over");
+        let owner = self.coordinator.store.owners().take_over_from(task, epoch).await?;
+        self.run(owner, stop).await
     }
 
     async fn run(self, owner: Owner, stop: &CancellationToken) -> Result<TaskResult, Error> {
@@ -229,7 +231,7 @@ impl<'a> Drive<'a> {
         if let Some(WorkflowPart::Run(source)) = state.created.workflow.as_deref() {
             return self.drive_run(owner, &state, source.clone(), stop).await;
         }
-        self.coordinator.tasks().restore_workspace(Path::new(&state.created.workspace))?;
+        Workplaces::of(self.coordinator).restore(Path::new(&state.created.workspace))?;
         let Coordinator { store, clock, agents, previews, .. } = self.coordinator;
         let parts = agents
             .make(&state, previews.clone())
@@ -257,7 +259,7 @@ impl<'a> Drive<'a> {
         let result = tokio::select! {
             result = agent.run(&mut journal, stop) => Some(result),
             () = evicted.token.cancelled() => None,
-            () = self.coordinator.deadlines().watch(&state) => None,
+            () = Deadlines::of(self.coordinator).watch(&state) => None,
         };
         agent.close().await;
         let Some(result) = result else {
@@ -324,7 +326,7 @@ impl<'a> Drive<'a> {
                     Ending::Paused { reason: StatusReason::DiskFull, detail }
                 }
             };
-            self.coordinator.conclude(&owner, &state, &ending).await
+            self.coordinator.control().conclude(&owner, &state, &ending).await
         };
         if let Err(error) = parked.await {
             tracing::error!(%task, %error, "the disk is full, and the task could not be parked");
@@ -339,10 +341,10 @@ impl<'a> Drive<'a> {
         if let Err(error) = cleaned {
             tracing::warn!(%error, "Old outputs could not be removed");
         }
-        if let Err(error) = self.coordinator.retention().forget_browsing() {
+        if let Err(error) = self.coordinator.storage().retention().forget_browsing() {
             tracing::warn!(%error, "What browsers showed could not be removed");
         }
-        if let Err(error) = self.coordinator.retention().remove_when_due().await {
+        if let Err(error) = self.coordinator.storage().retention().remove_when_due().await {
             tracing::warn!(%error, "Old tasks could not be removed");
         }
     }

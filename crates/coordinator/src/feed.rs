@@ -174,7 +174,7 @@ pub struct Notices {
     previews: broadcast::Receiver<Preview>,
 }
 
-/// Something happened.
+/// Why a follower reads again.
 #[derive(Clone, Debug)]
 pub enum Notice {
     /// Something was committed, by this process or another.

@@ -12,8 +12,9 @@ use windlass_core::picture::Picture;
 use windlass_core::session::SessionState;
 use windlass_store::Filter;
 
-use crate::submit::{Share, Submitted, usable};
+use crate::submit::{Share, Submitted};
 use crate::views::TaskView;
+use crate::workplaces::{Workplaces, usable};
 use crate::{Error, Tasks};
 
 /// The newest tasks of a directory that are looked at.
@@ -89,7 +90,7 @@ impl<'a> Tasks<'a> {
         }
         let driver = before.created.driver;
         let workspace = Path::new(&before.created.workspace);
-        self.restore_workspace(workspace)?;
+        Workplaces::of(self.coordinator).restore(workspace)?;
         let workspace = usable(workspace)?;
         let session_id = before.command().session_id;
         let session = self.coordinator.store.sessions().state(session_id)?;
@@ -108,7 +109,7 @@ impl<'a> Tasks<'a> {
         };
         let may_meet = wanted.share == Share::Allowed || axes.work_mode.is_read_only();
         if driver == Driver::Foreground && !may_meet {
-            self.check_alone(&workspace, &before.created.site)?;
+            Workplaces::of(self.coordinator).check_alone(&workspace, &before.created.site)?;
         }
         let execution_config = wanted.execution_config_after(before.execution_config());
         let new = TaskCommand::new(now, session_id, wanted.text);
@@ -157,7 +158,7 @@ pub struct InDirectory<'a> {
 }
 
 impl InDirectory<'_> {
-    /// The newest.
+    /// The newest task of the directory.
     pub fn newest(self) -> Result<Option<TaskView>, Error> {
         Ok(self.latest(1)?.into_iter().next())
     }

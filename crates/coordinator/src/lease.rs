@@ -14,8 +14,8 @@ use windlass_agent::Clock;
 use windlass_core::id::SessionId;
 use windlass_store::Store;
 
+use crate::Error;
 use crate::drive::BoxFuture;
-use crate::{Coordinator, Error};
 
 /// How long to wait before asking again for a lease that somebody else has.
 const RETRY: Duration = Duration::from_millis(25);
@@ -75,34 +75,42 @@ impl Lease for Rows {
     }
 }
 
-impl Coordinator {
-    /// Does something for a session while nobody else does.
-    pub(crate) async fn with_lease<T>(
+/// The leases that a coordinator takes.
+#[derive(Clone)]
+pub(crate) struct Leases(Arc<dyn Lease>);
+
+impl Leases {
+    pub(crate) fn new(kept: Arc<dyn Lease>) -> Self {
+        Self(kept)
+    }
+
+    /// Does something for a session while nobody else does. A lease counts for `ttl`.
+    pub(crate) async fn hold<T>(
         &self,
         session: SessionId,
+        ttl: Duration,
         work: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Error> {
         let owner = token();
-        take(self, session, &owner).await?;
+        self.take(session, &owner, ttl).await?;
         let done = work.await;
         // What was done counts; a lease that cannot be given back expires.
-        if let Err(error) = self.leases.give_back(session, &owner).await {
+        if let Err(error) = self.0.give_back(session, &owner).await {
             tracing::warn!(%session, %error, "lease not given back");
         }
         done
     }
-}
 
-async fn take(coordinator: &Coordinator, session: SessionId, owner: &str) -> Result<(), Error> {
-    let ttl = coordinator.limits.session_lease;
-    let attempts = (ttl * PATIENCE).as_millis() / RETRY.as_millis() + 1;
-    for _ in 0..attempts {
-        if coordinator.leases.take(session, owner, ttl).await? {
-            return Ok(());
+    async fn take(&self, session: SessionId, owner: &str, ttl: Duration) -> Result<(), Error> {
+        let attempts = (ttl * PATIENCE).as_millis() / RETRY.as_millis() + 1;
+        for _ in 0..attempts {
+            if self.0.take(session, owner, ttl).await? {
+                return Ok(());
+            }
+            tokio::time::sleep(RETRY).await;
         }
-        tokio::time::sleep(RETRY).await;
+        Err(Error::SessionBusy { session })
     }
-    Err(Error::SessionBusy { session })
 }
 
 /// Names one taking of one process.

@@ -7,6 +7,7 @@
 
 mod tasks;
 mod submit;
+mod workplaces;
 mod follow_up;
 mod drive;
 mod conclude;
@@ -38,6 +39,7 @@ pub mod plans;
 mod commitments;
 mod assist;
 pub mod standing_rules;
+mod artifacts;
 pub mod outputs;
 pub mod parallel;
 pub mod pictures;
@@ -70,6 +72,7 @@ pub use windlass_model::StreamEvent;
 pub use windlass_store::{CommitmentFilter, CommitmentRow, Plan};
 
 pub use activity::{Activity, ActivityFeed};
+pub use artifacts::Artifacts;
 pub use assist::{Assist, Assistance};
 pub use changes::{Changes, is_own_file};
 pub use commitments::{Commitments, GivenEvidence, NewCommitment};
@@ -108,8 +111,7 @@ pub use triggers::{Handled, Triggers};
 pub use parallel::Parallel;
 pub use workflows::Workflows;
 
-use deadlines::Deadlines;
-use router::Router;
+use lease::Leases;
 use stall_monitor::StallMonitor;
 
 /// Previews a slow surface may fall behind by before it misses some; they are only previews.
@@ -123,7 +125,7 @@ pub struct Coordinator {
     clock: Arc<dyn Clock>,
     previews: broadcast::Sender<Preview>,
     activity: broadcast::Sender<Activity>,
-    leases: Arc<dyn Lease>,
+    leases: Leases,
     limits: Limits,
     work: Arc<Notify>,
     stalls: StallMonitor,
@@ -140,7 +142,7 @@ impl Coordinator {
             clock,
             previews: broadcast::channel(PREVIEW_BACKLOG).0,
             activity: broadcast::channel(PREVIEW_BACKLOG).0,
-            leases: Arc::new(leases),
+            leases: Leases::new(Arc::new(leases)),
             limits: Limits::default(),
             work: Arc::default(),
             stalls: StallMonitor::default(),
@@ -156,7 +158,7 @@ impl Coordinator {
 
     /// The same, with leases kept elsewhere.
     pub fn with_leases(mut self, leases: Arc<dyn Lease>) -> Self {
-        self.leases = leases;
+        self.leases = Leases::new(leases);
         self
     }
 
@@ -167,17 +169,6 @@ impl Coordinator {
 
     pub fn now(&self) -> jiff::Timestamp {
         self.clock.now()
-    }
-
-    /// Says that something may be ready to be driven now.
-    pub fn wake(&self) {
-        self.work.notify_waiters();
-    }
-
-    /// Resolves when this process has something new to drive. What other processes do is seen through the
-    /// store's changes.
-    pub async fn wait_for_work(&self) {
-        self.work.notified().await;
     }
 
     /// Goals and what became of them.
@@ -207,11 +198,6 @@ impl Coordinator {
     /// What happens automatically, and when.
     pub fn schedules(&self) -> Schedules<'_> {
         Schedules { coordinator: self }
-    }
-
-    /// Carries out what is due.
-    pub fn timer(&self) -> Timer<'_> {
-        Timer { coordinator: self }
     }
 
     /// Which tasks of the service wait for a process.
@@ -264,24 +250,9 @@ impl Coordinator {
         StandingRules { coordinator: self }
     }
 
-    /// What commands printed.
-    pub fn outputs(&self) -> Outputs<'_> {
-        Outputs { coordinator: self }
-    }
-
-    /// Pictures that people attach.
-    pub fn pictures(&self) -> Pictures<'_> {
-        Pictures { coordinator: self }
-    }
-
-    /// What tasks have changed in files.
-    pub fn changes(&self) -> Changes<'_> {
-        Changes { coordinator: self }
-    }
-
-    /// What tasks have published.
-    pub fn deliverables(&self) -> Deliverables<'_> {
-        Deliverables { coordinator: self }
+    /// What commands printed, and the pictures and files of tasks.
+    pub fn artifacts(&self) -> Artifacts<'_> {
+        Artifacts { coordinator: self }
     }
 
     /// Tokens and money.
@@ -299,11 +270,6 @@ impl Coordinator {
         Health { coordinator: self }
     }
 
-    /// What of finished tasks is kept.
-    pub fn retention(&self) -> Retention<'_> {
-        Retention { coordinator: self }
-    }
-
     /// The skills that a person may call by `/name` in a directory.
     pub fn skills(&self, directory: Option<&str>) -> Result<Vec<SkillCommand>, Error> {
         let found = self.agents.skill_commands(directory);
@@ -318,13 +284,5 @@ impl Coordinator {
     /// Workflows and their runs.
     pub fn workflows(&self) -> Workflows<'_> {
         Workflows { coordinator: self }
-    }
-
-    fn router(&self) -> Router<'_> {
-        Router { coordinator: self }
-    }
-
-    fn deadlines(&self) -> Deadlines<'_> {
-        Deadlines { coordinator: self }
     }
 }

@@ -76,6 +76,17 @@ impl Messages<'_> {
         Ok(self.coordinator.store.mailbox().inject(task, injection, now).await?)
     }
 
+    /// The same, while nobody else handles something for the task's session.
+    pub(crate) async fn inject_in_turn(
+        self,
+        task: TaskId,
+        injection: Injection,
+    ) -> Result<Accepted, Error> {
+        let session = self.coordinator.tasks().session_of(task)?;
+        let ttl = self.coordinator.limits.session_lease;
+        self.coordinator.leases.hold(session, ttl, self.inject(task, injection)).await
+    }
+
     /// Waits a moment for a task's mail to be read, and says who will read what was not.
     pub async fn wait_for_uptake(self, task: TaskId) -> Result<Uptake, Error> {
         let (tasks, store) = (self.coordinator.tasks(), &self.coordinator.store);

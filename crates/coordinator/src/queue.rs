@@ -31,6 +31,17 @@ impl Queue<'_> {
         Ok(self.coordinator.store.owners().has_service()?)
     }
 
+    /// Says that something may be ready to be driven now.
+    pub fn wake(self) {
+        self.coordinator.work.notify_waiters();
+    }
+
+    /// Resolves when this process has something new to drive. What other processes do is seen through the
+    /// store's changes.
+    pub async fn wait_for_work(self) {
+        self.coordinator.work.notified().await;
+    }
+
     /// Refuses a task too many for the service to start.
     pub(crate) fn check_limit(self) -> Result<(), Error> {
         let limit = self.coordinator.limits.waiting_tasks;
@@ -117,7 +128,7 @@ impl Queue<'_> {
         if let Some(row) = parked {
             self.requeue_at(task, row.next_action_at.as_ref()).await?;
         }
-        self.coordinator.wake();
+        self.wake();
         Ok(())
     }
 

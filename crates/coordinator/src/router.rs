@@ -25,7 +25,11 @@ pub(crate) struct Router<'a> {
     pub(crate) coordinator: &'a Coordinator,
 }
 
-impl Router<'_> {
+impl<'a> Router<'a> {
+    pub(crate) const fn of(coordinator: &'a Coordinator) -> Self {
+        Self { coordinator }
+    }
+
     /// Routes one message of a session whose lease we hold.
     pub(crate) async fn route(self, message: &UserMessageReceived) -> Result<Handled, Error> {
         let stream = TriggerStream::UserMessageReceived;
@@ -51,7 +55,7 @@ impl Router<'_> {
                 self.carry_out(message, decision).await
             }
         };
-        self.coordinator.wake();
+        self.coordinator.queue().wake();
         self.reply(message, &handled).await?;
         handled
     }

@@ -9,6 +9,8 @@ use windlass_core::schedule::{Schedule, ScheduleAction, ScheduleState, TimeoutAc
 use windlass_core::trigger::{Due, ScheduledTrigger, TriggerStream};
 use windlass_store::{Advance, Filter, ScheduleRow};
 
+use crate::deadlines::Deadlines;
+use crate::router::Router;
 use crate::submit::SubmitOptions;
 use crate::{Error, Handled, Timer};
 
@@ -35,19 +37,14 @@ impl Timer<'_> {
                     .triggers()
                     .injection_id(trigger.request_id.as_deref(), "check");
                 let check = Injection::notice(id, check_message(prompt), None).from("schedule");
-                self.coordinator
-                    .with_lease(
-                        self.coordinator.tasks().session_of(task)?,
-                        self.coordinator.messages().inject(task, check),
-                    )
-                    .await?;
-                self.coordinator.wake();
+                self.coordinator.messages().inject_in_turn(task, check).await?;
+                self.coordinator.queue().wake();
                 Ok(Handled::Injected { task })
             }
             (Due::Cron, None, None) => Err(problem("neither `schedule_id` nor `task_id` is given")),
             (Due::MonitoringTimeout, Some(row), _) => self.timed_out(row).await,
             (Due::MonitoringTimeout, None, _) => Err(problem("`schedule_id` is missing")),
-            (Due::Deadline, _, Some(task)) => self.coordinator.deadlines().act_on(task).await,
+            (Due::Deadline, _, Some(task)) => Deadlines::of(self.coordinator).act_on(task).await,
             (Due::Deadline, _, None) => Err(problem("`task_id` is missing")),
         }
     }
@@ -86,7 +83,7 @@ impl Timer<'_> {
         let missed = turn.missed + u32::from(turn.runs && !ran);
         let advance = Advance { due: row.next_at, next: turn.next, ran, missed };
         self.coordinator.store.schedules().advance(row.schedule.id, advance, now).await?;
-        self.coordinator.wake();
+        self.coordinator.queue().wake();
         handled
     }
 
@@ -107,12 +104,7 @@ impl Timer<'_> {
                 }
                 let control = Control::Watch { schedule: schedule.id, next: next.cloned() };
                 let check = Injection::control(id, control).with_content(check_message(&prompt));
-                self.coordinator
-                    .with_lease(
-                        self.coordinator.tasks().session_of(task)?,
-                        self.coordinator.messages().inject(task, check),
-                    )
-                    .await?;
+                self.coordinator.messages().inject_in_turn(task, check).await?;
                 self.coordinator.queue().requeue_at(task, next).await?;
                 Ok(Handled::Injected { task })
             }
@@ -131,12 +123,7 @@ impl Timer<'_> {
                     return Ok(Handled::Nothing { reason: "no task is active".to_owned() });
                 };
                 let message = Injection::message(id, prompt).from("schedule");
-                self.coordinator
-                    .with_lease(
-                        self.coordinator.tasks().session_of(task)?,
-                        self.coordinator.messages().inject(task, message),
-                    )
-                    .await?;
+                self.coordinator.messages().inject_in_turn(task, message).await?;
                 Ok(Handled::Injected { task })
             }
             (ScheduleAction::Start, _, session) => self.dispatch(schedule, &name, session).await,
@@ -228,7 +215,7 @@ impl Timer<'_> {
             oldest.created_at + window
         );
         let once = Some(format!("autonomous-{}-{}", schedule.id, oldest.id));
-        self.coordinator.router().notify(session, None, once, reason.clone()).await?;
+        Router::of(self.coordinator).notify(session, None, once, reason.clone()).await?;
         Ok(Some(reason))
     }
 
@@ -247,7 +234,7 @@ impl Timer<'_> {
             Some(task) => {
                 let id = InjectionId::derived(&schedule.id.to_string(), "timeout");
                 let why = format!("what it waited for did not happen until {end}");
-                self.coordinator.deadlines().expire(id, task, action.into(), &why).await?
+                Deadlines::of(self.coordinator).expire(id, task, action.into(), &why).await?
             }
             None => Handled::Nothing { reason: "it has no task".to_owned() },
         };

@@ -6,7 +6,7 @@ use windlass_core::injection::{Control, Injection};
 use windlass_core::schedule::{Rhythm, Schedule, ScheduleAction, ScheduleState};
 use windlass_store::ScheduleRow;
 
-use crate::{Coordinator, Error};
+use crate::{Coordinator, Error, Timer};
 
 /// What happens automatically, and when.
 #[derive(Clone, Copy)]
@@ -14,7 +14,12 @@ pub struct Schedules<'a> {
     pub(crate) coordinator: &'a Coordinator,
 }
 
-impl Schedules<'_> {
+impl<'a> Schedules<'a> {
+    /// Carries out what is due.
+    pub fn timer(self) -> Timer<'a> {
+        Timer { coordinator: self.coordinator }
+    }
+
     /// A schedule by its id or by the end of it.
     pub fn find(self, text: &str) -> Result<ScheduleId, Error> {
         Ok(self.coordinator.store.ids().schedule(text)?)
@@ -84,7 +89,7 @@ impl Schedules<'_> {
                 .inject(task, Injection::control(injection, control).with_content(words))
                 .await?;
         }
-        self.coordinator.wake();
+        self.coordinator.queue().wake();
         Ok(Some(next))
     }
 
@@ -110,7 +115,7 @@ impl Schedules<'_> {
             .await?
         {
             true => {
-                self.coordinator.wake();
+                self.coordinator.queue().wake();
                 Ok(next)
             }
             false => Err(ended),

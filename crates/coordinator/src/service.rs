@@ -56,7 +56,7 @@ impl Service {
         if self.streams.contains(&InStream::Scheduled) {
             let (with, until) = (coordinator.clone(), serving.clone());
             jobs.spawn(async move {
-                with.timer().run(&until).await;
+                with.schedules().timer().run(&until).await;
                 Ok(())
             });
         }

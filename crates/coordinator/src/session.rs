@@ -28,7 +28,7 @@ pub use talk::{Conversation, Sent, Talk};
 /// How often an append is tried again when others are faster; each time one of them has succeeded.
 const ATTEMPTS: usize = 100;
 
-/// One session.
+/// One session: a conversation, its axes and its work.
 #[derive(Clone, Copy)]
 pub struct Session<'a> {
     pub(crate) coordinator: &'a Coordinator,
@@ -241,7 +241,7 @@ impl Session<'_> {
                 Err(windlass_store::Error::SessionMoved { .. }) => {}
                 Err(error) => return Err(error.into()),
                 Ok(_) => {
-                    self.coordinator.wake();
+                    self.coordinator.queue().wake();
                     return Ok(value);
                 }
             }

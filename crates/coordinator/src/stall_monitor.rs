@@ -15,7 +15,7 @@ use windlass_core::ending::Ending;
 use windlass_core::error::{ErrorDetails, ErrorType, Remedy};
 use windlass_core::id::TaskId;
 
-use crate::{Coordinator, Error};
+use crate::{Coordinator, Error, Timer};
 
 /// The most that the time between two observations counts; they are closer together than that.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(60);
@@ -91,15 +91,20 @@ impl StallMonitor {
     }
 }
 
-impl Coordinator {
+impl Timer<'_> {
     /// Fails what is driven and has journaled nothing for too long (ES-033).
-    pub(crate) async fn fail_stalled(&self) -> Result<Vec<TaskId>, Error> {
-        let pulses = self.store.scheduler().progress()?;
+    pub(crate) async fn fail_stalled(self) -> Result<Vec<TaskId>, Error> {
+        let coordinator = self.coordinator;
+        let pulses = coordinator.store.scheduler().progress()?;
         let mut stalled = Vec::new();
-        for task in self.stalls.observe(self.clock.running_time(), &pulses, self.limits.hang) {
+        for task in coordinator.stalls.observe(
+            coordinator.clock.running_time(),
+            &pulses,
+            coordinator.limits.hang,
+        ) {
             // A task that nobody drives is resumed, not failed.
-            if self.tasks().driving_process(task)?.is_some() {
-                fail_stalled_task(self, task).await?;
+            if coordinator.tasks().driving_process(task)?.is_some() {
+                fail_stalled_task(coordinator, task).await?;
                 stalled.push(task);
             }
         }
@@ -115,5 +120,5 @@ async fn fail_stalled_task(coordinator: &Coordinator, task: TaskId) -> Result<()
     let state = coordinator.tasks().state(task)?;
     let message = format!("the agent gave no sign of life for {silent} s");
     let error = ErrorDetails::new(ErrorType::Hung, message).with_remedy(Remedy::ReadEvents);
-    coordinator.conclude(&owner, &state, &Ending::Failed(error)).await.map(drop)
+    coordinator.control().conclude(&owner, &state, &Ending::Failed(error)).await.map(drop)
 }

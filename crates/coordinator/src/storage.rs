@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use windlass_core::id::TaskId;
 use windlass_store::Difference;
 
-use crate::{Coordinator, Error};
+use crate::{Coordinator, Error, Retention};
 
 /// Where the data is, and whether it is sound.
 #[derive(Clone, Copy)]
@@ -13,7 +13,12 @@ pub struct Storage<'a> {
     pub(crate) coordinator: &'a Coordinator,
 }
 
-impl Storage<'_> {
+impl<'a> Storage<'a> {
+    /// What is kept, and for how long.
+    pub fn retention(self) -> Retention<'a> {
+        Retention { coordinator: self.coordinator }
+    }
+
     /// Where the tables disagree with the journal; nothing, if all is well.
     pub fn verify(self) -> Result<Vec<Difference>, Error> {
         Ok(self.coordinator.store.projections().verify()?)

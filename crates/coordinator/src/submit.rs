@@ -1,6 +1,6 @@
 //! Submitting a goal: checked once here, journaled, and from then on a task.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use windlass_core::axes::Axes;
 use windlass_core::command::{ExecutionConfig, Outage, ResumeContext, TaskCommand};
@@ -9,8 +9,9 @@ use windlass_core::id::{SessionId, TaskId};
 use windlass_core::layout::{AddedDirectory, Site};
 use windlass_core::picture::Picture;
 use windlass_core::policy::allow::AllowRule;
-use windlass_store::{Created, Filter, Store};
+use windlass_store::{Created, Store};
 
+use crate::workplaces::{Workplaces, usable};
 use crate::{Error, Tasks};
 
 /// A goal before it is a task.
@@ -139,7 +140,7 @@ impl Tasks<'_> {
                 let site = self.coordinator.agents.site(&workspace);
                 (workspace, Site { added: options.added.clone(), ..site })
             }
-            None => (self.own_workspace(task_id)?, Site::default()),
+            None => (Workplaces::of(self.coordinator).make_own(task_id)?, Site::default()),
         };
         let workspace = workspace.display().to_string();
         if !known {
@@ -197,27 +198,12 @@ impl Tasks<'_> {
                 .enqueue(task, now, deadline.map(|deadline| deadline.at))
                 .await?;
         }
-        self.coordinator.wake();
+        self.coordinator.queue().wake();
         Ok(Submitted {
             task,
             new: matches!(created, Created::New(_)),
             place: self.coordinator.queue().place(task)?,
         })
-    }
-
-    pub(crate) fn own_workspace(self, task: TaskId) -> Result<PathBuf, Error> {
-        let path = self.coordinator.store.dir().workspaces().join(task.to_string());
-        make_workspace(&path)?;
-        usable(&path)
-    }
-
-    /// Makes the workspace of a service task again, if it was removed because nothing was in it.
-    pub(crate) fn restore_workspace(self, workspace: &Path) -> Result<(), Error> {
-        let own = self.coordinator.store.dir().workspaces();
-        match workspace.parent() == Some(&own) {
-            true => make_workspace(workspace),
-            false => Ok(()),
-        }
     }
 
     /// Makes a task of a goal. It is durable when this returns.
@@ -231,7 +217,7 @@ impl Tasks<'_> {
         let site = self.coordinator.agents.site(&workspace);
         let site = Site { added: draft.added, ..site };
         if draft.share == Share::Alone && !draft.axes.work_mode.is_read_only() {
-            self.check_alone(&workspace, &site)?;
+            Workplaces::of(self.coordinator).check_alone(&workspace, &site)?;
         }
         let command = TaskCommand {
             constraints: draft.constraints,
@@ -252,50 +238,6 @@ impl Tasks<'_> {
         };
         Ok(self.coordinator.store.tasks().create(now, created).await?.task())
     }
-
-    /// Two agents in one directory undo each other's work unaware (§15.14). A task that only reads disturbs nobody,
-    /// and one that works above or below does.
-    pub(crate) fn check_alone(self, workspace: &Path, site: &Site) -> Result<(), Error> {
-        let top = site.boundary.as_ref().map_or(workspace, Path::new);
-        let live = Filter { live: true, ..Filter::default() };
-        for task in self.coordinator.store.tasks().list(&live)? {
-            if task.parent_id.is_some() || task.axes.work_mode.is_read_only() {
-                continue;
-            }
-            let other = Path::new(&task.workspace);
-            let boundary = self.coordinator.agents.site(other).boundary;
-            let other = boundary.as_ref().map_or(other, Path::new);
-            let meet = other.starts_with(top) || top.starts_with(other);
-            if meet && self.coordinator.store.owners().driving_process(task.id)?.is_some() {
-                return Err(Error::WorkspaceTaken { task: task.id, path: workspace.to_owned() });
-            }
-        }
-        Ok(())
-    }
-}
-
-fn make_workspace(path: &Path) -> Result<(), Error> {
-    std::fs::create_dir_all(path).map_err(|error| Error::Workspace {
-        path: path.to_owned(),
-        problem: format!("cannot be made: {error}"),
-    })
-}
-
-pub(crate) fn usable(path: &Path) -> Result<PathBuf, Error> {
-    let refused = |problem: String| Error::Workspace { path: path.to_owned(), problem };
-    let whole = path.canonicalize().map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => refused("does not exist".to_owned()),
-        _ => refused(format!("cannot be opened: {error}")),
-    })?;
-    if !whole.is_dir() {
-        return Err(refused("is not a directory".to_owned()));
-    }
-    // Permission bits do not tell: file systems and users differ. Trying does.
-    let probe = whole.join(format!(".windlass-probe-{}", std::process::id()));
-    std::fs::create_dir(&probe)
-        .and_then(|()| std::fs::remove_dir(&probe))
-        .map_err(|error| refused(format!("cannot be written to: {error}")))?;
-    Ok(whole)
 }
 
 /// A task that could be written down and not begun would only be in the way.

@@ -68,7 +68,7 @@ impl Timer<'_> {
         if !ready.is_empty() {
             self.coordinator.store.scheduler().mark_due(ready).await?;
         }
-        let stalled = self.coordinator.fail_stalled().await?;
+        let stalled = self.fail_stalled().await?;
         Ok(Ticked { done, stalled, next: self.next_tick()? })
     }
 

@@ -15,6 +15,7 @@ use windlass_core::trigger::{
     TaskResultReceived, Trigger, TriggerStream, UserMessageReceived,
 };
 
+use crate::router::Router;
 use crate::{Coordinator, Error, Sent};
 
 /// The kind under which requests of other programs are remembered.
@@ -79,8 +80,9 @@ impl Triggers<'_> {
         trigger: UserMessageReceived,
     ) -> Result<Handled, Error> {
         let session = trigger.session_id;
-        let handled =
-            self.coordinator.with_lease(session, self.coordinator.router().route(&trigger)).await;
+        let ttl = self.coordinator.limits.session_lease;
+        let route = Router::of(self.coordinator).route(&trigger);
+        let handled = self.coordinator.leases.hold(session, ttl, route).await;
         log(TriggerStream::UserMessageReceived, trigger.request_id.as_deref(), &handled);
         handled
     }
@@ -106,7 +108,7 @@ impl Triggers<'_> {
 
     /// Something is due (ES-056, ES-099).
     pub async fn scheduled_trigger(self, trigger: ScheduledTrigger) -> Result<Handled, Error> {
-        let handled = self.coordinator.timer().fire(&trigger).await;
+        let handled = self.coordinator.schedules().timer().fire(&trigger).await;
         log(TriggerStream::ScheduledTrigger, trigger.request_id.as_deref(), &handled);
         handled
     }
@@ -148,7 +150,7 @@ impl Triggers<'_> {
         if known != Some(trigger.session_id) {
             return Err(windlass_store::Error::UnknownTask(task.to_string()).into());
         }
-        self.coordinator.wake();
+        self.coordinator.queue().wake();
         Ok(Handled::Nothing { reason: format!("{task} is {}", trigger.status) })
     }
 
@@ -168,14 +170,10 @@ impl Triggers<'_> {
         // The same answer again is the same delivery; another one hears who was first.
         let id =
             InjectionId::derived(&question.to_string(), &format!("{by}\0{}", trigger.response));
-        let task = self
-            .coordinator
-            .with_lease(
-                session,
-                self.coordinator.inbox().answer_as(id, question, &trigger.response, by),
-            )
-            .await?;
-        self.coordinator.wake();
+        let ttl = self.coordinator.limits.session_lease;
+        let answer = self.coordinator.inbox().answer_as(id, question, &trigger.response, by);
+        let task = self.coordinator.leases.hold(session, ttl, answer).await?;
+        self.coordinator.queue().wake();
         Ok(Handled::Injected { task })
     }
 
@@ -198,12 +196,9 @@ impl Triggers<'_> {
             other => other.to_string(),
         };
         let by = trigger.source.as_deref().unwrap_or("event");
-        let session = self.coordinator.tasks().session_of(task)?;
         let injection = Injection::event(id, payload).from(by);
-        self.coordinator
-            .with_lease(session, self.coordinator.messages().inject(task, injection))
-            .await?;
-        self.coordinator.wake();
+        self.coordinator.messages().inject_in_turn(task, injection).await?;
+        self.coordinator.queue().wake();
         Ok(Handled::Injected { task })
     }
 
@@ -227,12 +222,12 @@ impl Triggers<'_> {
                     .messages()
                     .inject(task, Injection::message(id, words).from(by))
                     .await?;
-                self.coordinator.wake();
+                self.coordinator.queue().wake();
                 return Ok(Handled::Injected { task });
             }
         };
         let handled = self.steered(id, task, control, by).await?;
-        self.coordinator.wake();
+        self.coordinator.queue().wake();
         Ok(handled)
     }
 
@@ -252,7 +247,7 @@ impl Triggers<'_> {
         };
         if before == retries.to_string() {
             self.coordinator.tasks().retry(task).await?;
-            self.coordinator.wake();
+            self.coordinator.queue().wake();
         }
         Ok(Handled::Steered { task, words: "will be tried again".to_owned() })
     }

@@ -15,6 +15,7 @@ use windlass_core::command::TaskResult;
 use windlass_core::error::ErrorDetails;
 use windlass_core::id::TaskId;
 
+use crate::drive::Drive;
 use crate::service::{Backoff, chain};
 use crate::task_leases::{self, TaskLeases};
 use crate::{Coordinator, Error, open_files};
@@ -112,7 +113,7 @@ impl Pool {
                     }
                     may_find = true;
                 }
-                () = coordinator.wait_for_work(), if has_room => may_find = true,
+                () = coordinator.queue().wait_for_work(), if has_room => may_find = true,
                 changed = changes.changed(), if has_room => {
                     changed?;
                     tokio::time::sleep(LOOK).await;
@@ -166,7 +167,7 @@ impl Pool {
         for stopped in self.leases.observe(now, &pulses, lease) {
             let (coordinator, stop) = (self.coordinator.clone(), stop.clone());
             self.spawn(stopped.task, async move {
-                coordinator.tasks().drive_stopped(stopped, &stop).await
+                Drive::of(&coordinator).take_over(stopped, &stop).await
             });
         }
         Ok(())
@@ -249,7 +250,7 @@ impl Pool {
 
     /// Fails a task that cannot be given what it needs. One that cannot be failed now is tried again.
     async fn fail(&self, task: TaskId, details: ErrorDetails) {
-        if let Err(error) = self.coordinator.fail(task, details).await {
+        if let Err(error) = self.coordinator.control().fail(task, details).await {
             tracing::warn!(%task, reason = chain(&error), "failure not journaled yet");
         }
     }

@@ -42,7 +42,7 @@ impl Execute for Diff {
 
 fn print(app: &AppContext, args: &Diff) -> Result<u8, Failure> {
     let task = task(app, args.task.as_deref())?;
-    let changed = app.coordinator.changes().of(task)?;
+    let changed = app.coordinator.artifacts().changes().of(task)?;
     if args.json {
         for one in &changed {
             let mut line = serde_json::json!(one.file);

@@ -106,7 +106,7 @@ pub(super) fn end(
     result: &TaskResult,
 ) -> Result<(), Failure> {
     let changed = match screen.shows_sub_agents() {
-        true => app.coordinator.changes().files(result.task_id)?,
+        true => app.coordinator.artifacts().changes().files(result.task_id)?,
         false => Vec::new(),
     };
     screen.end(result, &changed);

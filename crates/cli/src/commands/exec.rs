@@ -188,7 +188,7 @@ struct Ran {
 }
 
 async fn keep(coordinator: &Coordinator, id: &str, mut running: Running) -> Result<Ran, Failure> {
-    let writer = |stream| coordinator.outputs().writer(id, stream);
+    let writer = |stream| coordinator.artifacts().outputs().writer(id, stream);
     let (mut stdout, mut stderr) = (writer(Stream::Stdout)?, writer(Stream::Stderr)?);
     while let Some(chunk) = running.next().await {
         match chunk.stream {

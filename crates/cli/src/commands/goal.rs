@@ -143,8 +143,10 @@ impl Goal {
             .pictures
             .iter()
             .map(|(name, source)| match source {
-                PictureSource::File(place) => coordinator.pictures().keep_file(place, name),
-                PictureSource::Bytes(bytes) => coordinator.pictures().keep(bytes, name),
+                PictureSource::File(place) => {
+                    coordinator.artifacts().pictures().keep_file(place, name)
+                }
+                PictureSource::Bytes(bytes) => coordinator.artifacts().pictures().keep(bytes, name),
             })
             .collect();
         let kept = kept?;

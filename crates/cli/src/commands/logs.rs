@@ -35,7 +35,7 @@ impl Execute for Logs {
 /// Prints every command of a task with what the store keeps of its output.
 pub(super) fn logs(app: &AppContext, args: &Logs) -> Result<u8, Failure> {
     let task = app.coordinator.tasks().find(&args.task)?;
-    let calls = app.coordinator.outputs().of(task)?;
+    let calls = app.coordinator.artifacts().outputs().of(task)?;
     for call in &calls {
         match args.json {
             true => log_lines(call).iter().for_each(|line| out_json(line)),

@@ -41,7 +41,7 @@ pub(super) fn outputs(app: &AppContext, args: &Outputs) -> Result<u8, Failure> {
         Some(stream) => vec![stream],
         None => Stream::ALL.to_vec(),
     };
-    let outputs = app.coordinator.outputs();
+    let outputs = app.coordinator.artifacts().outputs();
     for mut reader in outputs.open(&outputs.find(&args.id)?, &wanted)? {
         copy(app, &mut reader).context("the output cannot be read")?;
     }

@@ -46,7 +46,7 @@ impl Execute for Prune {
 }
 
 fn prune(app: &AppContext, args: &Prune) -> Result<u8, Failure> {
-    let retention = app.coordinator.retention();
+    let retention = app.coordinator.storage().retention();
     let age = args.older_than.or(retention.keep()).unwrap_or(DEFAULT_AGE);
     let plan = retention.plan(age)?;
     let tasks = numbers::plural(plan.going.len(), "task");

@@ -104,7 +104,7 @@ impl Plans<'_> {
     ) -> Result<TaskCreated, Error> {
         let id = task_id(session, task);
         let place = place(plan, task);
-        let workspace = crate::submit::usable(&run.workspace)?;
+        let workspace = crate::workplaces::usable(&run.workspace)?;
         let command = TaskCommand {
             command_id: CommandId::derived(&session.to_string(), &name_in_run(task)),
             session_id: session,

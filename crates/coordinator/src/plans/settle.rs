@@ -75,7 +75,7 @@ impl Plans<'_> {
         if driver == Driver::Service {
             let now = self.coordinator.now();
             self.coordinator.store.scheduler().enqueue(task, now, None).await?;
-            self.coordinator.wake();
+            self.coordinator.queue().wake();
         }
         Ok(())
     }

@@ -148,7 +148,7 @@ async fn inject(
             coordinator.messages().inject(task, injection).await?;
         }
     }
-    coordinator.wake();
+    coordinator.queue().wake();
     Ok(())
 }
 
@@ -171,6 +171,6 @@ async fn obey(
     let moves = coordinator.store.tasks().transitions(task)?.len();
     let id = InjectionId::derived(&task.to_string(), &format!("{flag} {moves}"));
     coordinator.control().steer_as(id, task, control, BY).await?;
-    coordinator.wake();
+    coordinator.queue().wake();
     Ok(())
 }

@@ -15,7 +15,8 @@ use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_store::{SessionAppend, TaskRow};
 
 use super::{Activity, Session};
-use crate::submit::{Share, usable};
+use crate::submit::Share;
+use crate::workplaces::{Workplaces, usable};
 use crate::{Coordinator, Error, Submitted};
 
 /// A message, and who works on it.
@@ -118,7 +119,7 @@ impl Conversation<'_> {
             },
             None => self.begin_task(&state, first).await?,
         };
-        self.coordinator.wake();
+        self.coordinator.queue().wake();
         Ok(sent)
     }
 
@@ -243,16 +244,16 @@ impl Conversation<'_> {
         talk: &Talk,
         task: TaskId,
     ) -> Result<(PathBuf, Site), Error> {
-        let tasks = self.coordinator.tasks();
+        let places = Workplaces::of(self.coordinator);
         let Some(directory) = &state.created.workspace else {
-            return Ok((tasks.own_workspace(task)?, Site::default()));
+            return Ok((places.make_own(task)?, Site::default()));
         };
         let workspace = usable(Path::new(directory))?;
         let site = self.coordinator.agents.site(&workspace);
         let site = Site { added: state.created.added.clone(), ..site };
         let may_meet = talk.share == Share::Allowed || state.axes.work_mode.is_read_only();
         if talk.driver == Driver::Foreground && !may_meet {
-            tasks.check_alone(&workspace, &site)?;
+            places.check_alone(&workspace, &site)?;
         }
         Ok((workspace, site))
     }
@@ -265,6 +266,6 @@ impl Conversation<'_> {
             (TaskStatus::Paused, StatusReason::AwaitingMessage) => Ending::Done,
             _ => Ending::Cancelled(Some("the conversation was cleared".to_owned())),
         };
-        self.coordinator.conclude(&owner, &state, &ending).await.map(drop)
+        self.coordinator.control().conclude(&owner, &state, &ending).await.map(drop)
     }
 }

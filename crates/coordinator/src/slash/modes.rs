@@ -207,7 +207,7 @@ impl<'a> ModeCommand<'a> {
                 inbox.answer_with_axes(question, answer, change, &self.input.by).await.map(drop)
             }
         }?;
-        self.session.coordinator.wake();
+        self.session.coordinator.queue().wake();
         Ok(())
     }
 }

@@ -132,7 +132,7 @@ impl Invocation<'_> {
         let resumes = control == Control::Resume;
         let steered =
             self.session.coordinator.control().steer_as(id, task, control, &self.input.by).await?;
-        self.session.coordinator.wake();
+        self.session.coordinator.queue().wake();
         let effect = match (&steered, resumes, self.input.driver) {
             (Steered::Applied(_), true, Driver::Foreground) => Effect::Work { task },
             _ => Effect::Steered { task },
@@ -160,7 +160,7 @@ impl Invocation<'_> {
                 .await?;
             lines.push(format!("{} {steered}", task.id));
         }
-        self.session.coordinator.wake();
+        self.session.coordinator.queue().wake();
         let effect = Effect::Steered { task: last };
         Ok(self.say(lines.join("\n")).with(effect))
     }
@@ -174,7 +174,7 @@ impl Invocation<'_> {
         let id = self.injection_id();
         let injection = Injection::message(id, self.rest).from(&self.input.by);
         self.session.coordinator.messages().inject(task, injection).await?;
-        self.session.coordinator.wake();
+        self.session.coordinator.queue().wake();
         Ok(self.say(format!("sent to {task}")).with(Effect::Work { task }))
     }
 

@@ -24,7 +24,7 @@ async fn due_at_nine(world: &World, action: DeadlineAction) -> TaskId {
 }
 
 async fn tick(world: &World) -> Vec<Handled> {
-    let ticked = world.coordinator().timer().tick().await.unwrap();
+    let ticked = world.coordinator().schedules().timer().tick().await.unwrap();
     ticked.done.into_iter().map(|(_, handled)| handled.unwrap()).collect()
 }
 
@@ -145,13 +145,16 @@ async fn a_loop_that_stalls_is_failed_from_outside() {
     let stop = CancellationToken::new();
     let late = async {
         world.stage.server.requests_reach(1).await;
-        assert!(coordinator.timer().tick().await.unwrap().stalled.is_empty());
+        assert!(coordinator.schedules().timer().tick().await.unwrap().stalled.is_empty());
         let morning = coordinator.now() + SignedDuration::from_hours(8);
         world.stage.set_clock(morning);
-        assert!(coordinator.timer().tick().await.unwrap().stalled.is_empty(), "the machine slept");
+        assert!(
+            coordinator.schedules().timer().tick().await.unwrap().stalled.is_empty(),
+            "the machine slept"
+        );
         loop {
             world.stage.advance(SignedDuration::from_secs(30));
-            let stalled = coordinator.timer().tick().await.unwrap().stalled;
+            let stalled = coordinator.schedules().timer().tick().await.unwrap().stalled;
             if !stalled.is_empty() {
                 return stalled;
             }

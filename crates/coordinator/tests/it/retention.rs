@@ -27,14 +27,14 @@ async fn a_removed_task_leaves_what_it_has_published_and_cost() {
 
     world.stage.advance(SignedDuration::from_hours(24));
     let day = SignedDuration::from_hours(12);
-    let unpublished = coordinator.retention().plan(day).unwrap();
+    let unpublished = coordinator.storage().retention().plan(day).unwrap();
     assert_eq!(unpublished.going, [], "its result waits to be published");
     for message in world.store().bus().outbox().pending(100).unwrap() {
         world.store().bus().outbox().remove(vec![message.id]).await.unwrap();
     }
-    let plan = coordinator.retention().plan(day).unwrap();
+    let plan = coordinator.storage().retention().plan(day).unwrap();
     assert_eq!((plan.going.len(), plan.unfinished), (1, 1));
-    let removed = coordinator.retention().remove(&plan).await.unwrap();
+    let removed = coordinator.storage().retention().remove(&plan).await.unwrap();
     assert_eq!((removed.tasks, removed.published.len()), (1, 1));
     assert!(workspace.join("report.md").exists() && !workspace.join("scratch.txt").exists());
     assert!(!world.store().dir().traces().join(old.to_string()).exists());

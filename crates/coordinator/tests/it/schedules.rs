@@ -46,7 +46,7 @@ fn monitor(world: &World, task: TaskId) -> Schedule {
 }
 
 async fn tick(world: &World) -> Vec<Handled> {
-    let ticked = world.coordinator().timer().tick().await.unwrap();
+    let ticked = world.coordinator().schedules().timer().tick().await.unwrap();
     ticked.done.into_iter().map(|(_, handled)| handled.unwrap()).collect()
 }
 
@@ -155,7 +155,7 @@ async fn a_cron_schedule_starts_a_task_at_its_time() {
     daily.time_zone = "Europe/Berlin".to_owned();
     let first = world.coordinator().schedules().add(daily.clone()).await.unwrap().unwrap();
     assert_eq!(first.to_string(), "2026-11-15T09:30:00+01:00[Europe/Berlin]");
-    let next = world.coordinator().timer().tick().await.unwrap().next;
+    let next = world.coordinator().schedules().timer().tick().await.unwrap().next;
     assert_eq!(next, Some(at("2026-11-15T08:30:00Z")), "the loop sleeps until then");
     world.stage.set_clock(at("2026-11-15T08:30:00Z"));
     let handled = tick(&world).await;
@@ -192,7 +192,7 @@ async fn a_schedule_starts_no_more_tasks_than_autonomous_work_may() {
     let mut started = Vec::new();
     for _hour in 1..=12 {
         world.stage.advance(MINUTE * 60);
-        for (_, handled) in coordinator.timer().tick().await.unwrap().done {
+        for (_, handled) in coordinator.schedules().timer().tick().await.unwrap().done {
             if let Handled::Started { task, .. } = handled.unwrap() {
                 started.push(row(&world, task).created_at.to_string());
                 world.drive(task).await;
@@ -332,7 +332,7 @@ async fn the_timer_runs_in_a_loop() {
     let see = async {
         coordinator.schedules().add(now.clone()).await.unwrap();
         world.stage.advance(MINUTE);
-        coordinator.wake();
+        coordinator.queue().wake();
         while world.store().schedules().get(now.id).unwrap().unwrap().runs == 0 {
             following.mark_seen();
             tokio::select! {
@@ -342,6 +342,6 @@ async fn the_timer_runs_in_a_loop() {
         }
         stop.cancel();
     };
-    tokio::join!(coordinator.timer().run(&stop), see);
+    tokio::join!(coordinator.schedules().timer().run(&stop), see);
     assert_eq!(world.injected(task).len(), 2);
 }

@@ -69,7 +69,7 @@ async fn of_task(
     Id(task): Id<TaskId>,
 ) -> Result<Json<OutputList>, Problem> {
     owned::task(&state, &user, task).await?;
-    let found = state.read(move |coordinator| coordinator.outputs().of(task)).await?;
+    let found = state.read(move |coordinator| coordinator.artifacts().outputs().of(task)).await?;
     let outputs = found.into_iter().map(|one| OutputEntry {
         call_id: one.call.call.to_string(),
         tool: one.call.tool.clone(),
@@ -88,7 +88,7 @@ async fn of_task(
     Ok(Json(OutputList { outputs: outputs.collect() }))
 }
 
-/// Which stream.
+/// Which stream of a call is read.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -118,7 +118,8 @@ async fn whole(
         };
     let unknown = || Problem::not_found("unknown-output", format!("there is no output `{call}`"));
     let id = call.clone();
-    let task = state.read(move |coordinator| coordinator.outputs().task_of(&id)).await?;
+    let task =
+        state.read(move |coordinator| coordinator.artifacts().outputs().task_of(&id)).await?;
     match task {
         Some(task) => drop(owned::task(&state, &user, task).await.map_err(|_| unknown())?),
         // An output of no task is the owner's.
@@ -126,7 +127,8 @@ async fn whole(
         None => {}
     }
     let id = call.clone();
-    let open = move |coordinator: &Coordinator| coordinator.outputs().open(&id, &streams);
+    let open =
+        move |coordinator: &Coordinator| coordinator.artifacts().outputs().open(&id, &streams);
     let readers = state.read(open).await?;
     let media = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
     Ok((media, HttpBody::from_stream(pieces(readers))).into_response())

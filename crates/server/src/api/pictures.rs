@@ -51,7 +51,7 @@ pub(super) async fn keep(
         files.push((picture.name, bytes));
     }
     let keep = move |coordinator: &Coordinator| {
-        let pictures = coordinator.pictures();
+        let pictures = coordinator.artifacts().pictures();
         files.iter().map(|(name, bytes)| pictures.keep(bytes, name)).collect()
     };
     state.read(keep).await
@@ -78,7 +78,7 @@ async fn get(
         let records = coordinator.tasks().journal(task)?;
         let mut pictures = records.iter().flat_map(|record| pictures_of(&record.event));
         let found = pictures.find(|picture| picture.hash == wanted);
-        let bytes = found.and_then(|picture| coordinator.pictures().read(picture));
+        let bytes = found.and_then(|picture| coordinator.artifacts().pictures().read(picture));
         Ok(found.map(|picture| picture.format).zip(bytes))
     };
     let (format, bytes) = state.read(read).await?.ok_or_else(none)?;

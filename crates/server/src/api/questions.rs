@@ -132,7 +132,7 @@ async fn get(
     Ok(Json(QuestionEntry::from(&find(&state, &user, id).await?)))
 }
 
-/// An answer.
+/// The answer to a question.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct NewAnswer {
@@ -177,7 +177,7 @@ async fn answer(
         }
     }
     // A task of the service is resumed by a worker, which may be this process.
-    state.coordinator.wake();
+    state.coordinator.queue().wake();
     Ok(taken())
 }
 

@@ -144,7 +144,7 @@ async fn changes(
     Id(task): Id<TaskId>,
 ) -> Result<Json<ChangeList>, Problem> {
     owned::task(&state, &user, task).await?;
-    let found = state.read(move |coordinator| coordinator.changes().of(task)).await?;
+    let found = state.read(move |coordinator| coordinator.artifacts().changes().of(task)).await?;
     let changes = found.into_iter().map(|one| Change {
         lines_added: one.file.lines.map(|(added, _)| added),
         lines_removed: one.file.lines.map(|(_, removed)| removed),
@@ -185,7 +185,8 @@ async fn deliverables(
     Id(task): Id<TaskId>,
 ) -> Result<Json<DeliverableList>, Problem> {
     owned::task(&state, &user, task).await?;
-    let found = state.read(move |coordinator| coordinator.deliverables().of(task)).await?;
+    let found =
+        state.read(move |coordinator| coordinator.artifacts().deliverables().of(task)).await?;
     let entries = found.into_iter().map(|one| DeliverableEntry {
         filepath: one.filepath,
         description: one.description,
@@ -196,7 +197,7 @@ async fn deliverables(
     Ok(Json(DeliverableList { deliverables: entries.collect() }))
 }
 
-/// Which deliverable.
+/// Which deliverable is read.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -220,7 +221,9 @@ async fn deliverable_content(
 ) -> Result<Response, Problem> {
     owned::task(&state, &user, task).await?;
     let path = query.path.clone();
-    let bytes = state.read(move |coordinator| coordinator.deliverables().read(task, &path)).await?;
+    let bytes = state
+        .read(move |coordinator| coordinator.artifacts().deliverables().read(task, &path))
+        .await?;
     let none = || {
         let detail = format!("`{task}` has no deliverable `{}` that can be read", query.path);
         Problem::not_found("unknown-deliverable", detail)

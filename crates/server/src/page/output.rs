@@ -26,7 +26,7 @@ impl OutputPage {
 
 impl View for OutputPage {
     fn live(&mut self, reading: &Reading<'_>) -> Result<Option<Live>, Error> {
-        let may_see = match reading.coordinator.outputs().task_of(&self.call)? {
+        let may_see = match reading.coordinator.artifacts().outputs().task_of(&self.call)? {
             Some(task) => reading.may_see_task(task)?,
             // An output of no task is the owner's.
             None => reading.user.may_see(None),
@@ -36,7 +36,9 @@ impl View for OutputPage {
         }
         let mut streams = Vec::new();
         for &stream in Stream::ALL {
-            let Ok(mut readers) = reading.coordinator.outputs().open(&self.call, &[stream]) else {
+            let Ok(mut readers) =
+                reading.coordinator.artifacts().outputs().open(&self.call, &[stream])
+            else {
                 continue;
             };
             let Some(reader) = readers.pop() else { continue };

@@ -92,11 +92,11 @@ impl TaskPage {
             }
             Tab::Events => live.list("events", self.events()),
             Tab::Changes => {
-                let files = reading.coordinator.changes().of(self.id)?;
+                let files = reading.coordinator.artifacts().changes().of(self.id)?;
                 live.part("changes", changes(&files))
             }
             Tab::Outputs => {
-                let outputs = reading.coordinator.outputs().of(self.id)?;
+                let outputs = reading.coordinator.artifacts().outputs().of(self.id)?;
                 live.part("outputs", outputs_list(&outputs))
             }
             Tab::Result => {

@@ -302,7 +302,7 @@ impl Reader {
         match (of, self.followed) {
             (DiffOf::WorkingTree, _) => lines.extend(self.working_tree()),
             (DiffOf::Task, Some(task)) => {
-                for file in self.coordinator.changes().of(task)? {
+                for file in self.coordinator.artifacts().changes().of(task)? {
                     lines.push(self.file_heading(&file.file.path, file.file.is_new));
                     match &file.diff {
                         Some(text) => lines.extend(self.diff_lines(text)),

@@ -23,7 +23,7 @@ const MAX_FILE_BYTES: u64 = 256 * 1024;
 /// A skill that is not written yet.
 #[derive(Debug)]
 pub struct Draft {
-    /// `SKILL.md`.
+    /// What its `SKILL.md` says.
     pub text: String,
     /// What the agent of the eval case is asked to do.
     task: String,

@@ -1,0 +1,82 @@
+//! The directory that a task works in: usable, and not shared with another task unaware.
+
+use std::path::{Path, PathBuf};
+
+use windlass_core::id::TaskId;
+use windlass_core::layout::Site;
+use windlass_store::Filter;
+
+use crate::{Coordinator, Error};
+
+/// The directories that tasks work in.
+#[derive(Clone, Copy)]
+pub(crate) struct Workplaces<'a> {
+    coordinator: &'a Coordinator,
+}
+
+impl<'a> Workplaces<'a> {
+    pub(crate) const fn of(coordinator: &'a Coordinator) -> Self {
+        Self { coordinator }
+    }
+
+    /// Makes a directory of its own for a task.
+    pub(crate) fn make_own(self, task: TaskId) -> Result<PathBuf, Error> {
+        let path = self.coordinator.store.dir().workspaces().join(task.to_string());
+        make(&path)?;
+        usable(&path)
+    }
+
+    /// Makes the workspace of a service task again, if it was removed because nothing was in it.
+    pub(crate) fn restore(self, workspace: &Path) -> Result<(), Error> {
+        let own = self.coordinator.store.dir().workspaces();
+        match workspace.parent() == Some(&own) {
+            true => make(workspace),
+            false => Ok(()),
+        }
+    }
+
+    /// Two agents in one directory undo each other's work unaware (§15.14). A task that only reads disturbs nobody,
+    /// and one that works above or below does.
+    pub(crate) fn check_alone(self, workspace: &Path, site: &Site) -> Result<(), Error> {
+        let top = site.boundary.as_ref().map_or(workspace, Path::new);
+        let live = Filter { live: true, ..Filter::default() };
+        for task in self.coordinator.store.tasks().list(&live)? {
+            if task.parent_id.is_some() || task.axes.work_mode.is_read_only() {
+                continue;
+            }
+            let other = Path::new(&task.workspace);
+            let boundary = self.coordinator.agents.site(other).boundary;
+            let other = boundary.as_ref().map_or(other, Path::new);
+            let meet = other.starts_with(top) || top.starts_with(other);
+            if meet && self.coordinator.store.owners().driving_process(task.id)?.is_some() {
+                return Err(Error::WorkspaceTaken { task: task.id, path: workspace.to_owned() });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn make(path: &Path) -> Result<(), Error> {
+    std::fs::create_dir_all(path).map_err(|error| Error::Workspace {
+        path: path.to_owned(),
+        problem: format!("cannot be made: {error}"),
+    })
+}
+
+/// A directory as it is named in the journal, where tasks can work in it.
+pub(crate) fn usable(path: &Path) -> Result<PathBuf, Error> {
+    let refused = |problem: String| Error::Workspace { path: path.to_owned(), problem };
+    let whole = path.canonicalize().map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => refused("does not exist".to_owned()),
+        _ => refused(format!("cannot be opened: {error}")),
+    })?;
+    if !whole.is_dir() {
+        return Err(refused("is not a directory".to_owned()));
+    }
+    // Permission bits do not tell: file systems and users differ. Trying does.
+    let probe = whole.join(format!(".windlass-probe-{}", std::process::id()));
+    std::fs::create_dir(&probe)
+        .and_then(|()| std::fs::remove_dir(&probe))
+        .map_err(|error| refused(format!("cannot be written to: {error}")))?;
+    Ok(whole)
+}
