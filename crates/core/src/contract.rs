@@ -29,7 +29,7 @@ string_enum! {
     /// Who reviews work that has passed its checks.
     #[derive(Default)]
     Audit ("kind of audit") {
-        /// Nobody.
+        /// Nobody judges the work; its checks decide.
         #[default]
         None = "none",
         /// A person, by a question.
@@ -65,7 +65,7 @@ fn is_none(audit: &Audit) -> bool {
     *audit == Audit::None
 }
 
-/// One check.
+/// A command that must succeed before the work counts as done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
     pub name: String,

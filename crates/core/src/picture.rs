@@ -41,7 +41,7 @@ pub struct PictureHash(String);
 pub struct BadPictureHash(String);
 
 impl PictureHash {
-    /// Its digits.
+    /// The hash in hexadecimal digits.
     pub fn as_str(&self) -> &str {
         &self.0
     }

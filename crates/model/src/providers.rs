@@ -9,9 +9,9 @@ string_enum! {
     Wire ("wire") {
         /// Chat Completions, as LiteLLM and most others serve it.
         Chat = "chat",
-        /// OpenAI's Responses.
+        /// The Responses API of OpenAI.
         Responses = "responses",
-        /// Anthropic's Messages.
+        /// The Messages API of Anthropic.
         Anthropic = "anthropic",
     }
 }
@@ -44,7 +44,7 @@ pub enum Auth {
 /// How a Chat Completions request says how much a model should think.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EffortForm {
-    /// `"reasoning_effort": "high"`.
+    /// A field of its own: `"reasoning_effort": "high"`.
     Field,
     /// `"reasoning": {"effort": "high"}`.
     Object,

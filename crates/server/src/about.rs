@@ -24,7 +24,7 @@ pub struct Skill {
     pub is_for_agents: bool,
     /// Whether people call it by `/name`.
     pub is_for_people: bool,
-    /// Its instructions.
+    /// The instructions of the skill.
     pub text: String,
 }
 

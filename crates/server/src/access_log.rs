@@ -27,7 +27,7 @@ const AGENT_CHARS: usize = 200;
 /// How much of a path is kept.
 const PATH_CHARS: usize = 500;
 
-/// One request.
+/// What is logged of one request.
 pub struct Entry {
     pub at: Timestamp,
     pub user: Option<String>,

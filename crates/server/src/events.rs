@@ -198,7 +198,7 @@ pub enum Update {
     Preview(Preview),
 }
 
-/// One reader.
+/// One reader of the events, and where it has got to.
 pub struct Subscription {
     state: AppState,
     scope: Scope,

@@ -66,7 +66,7 @@ pub enum Overlay {
 pub enum Asked {
     Nothing,
     Close,
-    /// Another page.
+    /// Another page opens in its place.
     Open(Kind),
     /// Continue a conversation here.
     OpenSession(SessionId),

@@ -33,7 +33,7 @@ pub const MAX_DEPTH: usize = 5;
 /// The largest file that is read.
 pub const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// A workflow.
+/// A workflow as its file describes it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workflow {
     pub name: String,
@@ -92,7 +92,7 @@ pub enum Base {
     Named(String),
 }
 
-/// One step.
+/// One step of a workflow: what it does, and when.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
     pub name: String,
@@ -170,7 +170,7 @@ pub struct ParallelWork {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoopWork {
-    /// The bound.
+    /// How many rounds it runs at most.
     pub max: u32,
     /// It ends when this is true after a round.
     pub until: Option<String>,
@@ -194,7 +194,7 @@ string_enum! {
     /// How the target gets the work.
     #[derive(Default)]
     Strategy ("strategy") {
-        /// One commit.
+        /// All changes become one commit.
         #[default]
         Squash = "squash",
         /// The branch's own commits, on top of the target.
@@ -211,7 +211,7 @@ string_enum! {
         /// The runner of the workflow, with the list of files; then a person.
         #[default]
         Agent = "agent",
-        /// A person.
+        /// A person is asked to resolve it.
         Ask = "ask",
     }
 }

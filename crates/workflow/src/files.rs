@@ -19,7 +19,7 @@ const DIRECTORIES: [&str; 2] = [".windlass", ".coven"];
 pub enum FileError {
     #[error("there is no workflow `{name}` in `{directory}`{}", others(.known))]
     NoWorkflow { name: String, directory: String, known: Vec<String> },
-    /// WF-044
+    /// The spell of a step does not exist (WF-044).
     #[error("there is no spell `{name}`: `{path}` does not exist")]
     NoSpell { name: String, path: String },
     #[error("{}: {reason}", place(.path, *.line))]

@@ -58,7 +58,7 @@ impl GitError {
 
 type Result<T> = std::result::Result<T, GitError>;
 
-/// A repository.
+/// A repository whose git commands are run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Git {
     /// What all worktrees share.

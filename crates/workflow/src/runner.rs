@@ -139,7 +139,7 @@ pub enum Report {
 pub enum Order {
     /// A person's answer (WF-015).
     Answer {
-        /// [`RunnerQuestion::id`].
+        /// The question it answers, by [`RunnerQuestion::id`].
         question: String,
         text: String,
     },
@@ -166,7 +166,7 @@ string_enum! {
         Choice = "choice",
         /// Yes or no.
         Confirm = "confirm",
-        /// Any text.
+        /// The answer may be any text.
         Text = "text",
     }
 }

@@ -15,7 +15,7 @@ use windlass_core::status::{StatusReason, TaskStatus};
 /// Everything that is known of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunState {
-    /// By path.
+    /// The state of each step, by its path.
     steps: BTreeMap<String, StepState>,
     /// Paths in the order in which they ended last.
     ended: Vec<String>,

@@ -57,7 +57,7 @@ pub enum Acceptance {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlanAnswer {
     Accept(Acceptance),
-    /// Not yet.
+    /// The plan has to change first.
     Revise {
         /// What should be different; may be empty.
         comment: String,

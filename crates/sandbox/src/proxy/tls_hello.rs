@@ -8,7 +8,7 @@ pub(super) const MAX_HELLO_BYTES: usize = 64 * 1024;
 pub(super) enum Hello {
     /// So far the beginning of a TLS hello, or nothing at all.
     Incomplete,
-    /// Something else.
+    /// The connection does not begin as TLS does.
     Other,
     /// A TLS hello, with the name of the server that it asks for, if it has one.
     Tls(Option<String>),

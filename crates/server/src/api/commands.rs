@@ -66,7 +66,7 @@ struct SkillList {
     skills: Vec<SkillEntry>,
 }
 
-/// Where.
+/// Where the skills are looked for.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]

@@ -155,7 +155,7 @@ impl From<&Commitment> for CommitmentView {
     }
 }
 
-/// Which commitments.
+/// Which commitments are listed.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]

@@ -58,7 +58,7 @@ impl From<&CostSum> for Sum {
 #[derive(Serialize, ToSchema)]
 struct Cost {
     total: Sum,
-    /// By model.
+    /// The sum for each model.
     models: BTreeMap<String, Sum>,
     /// By task; of all tasks only the newest.
     tasks: BTreeMap<String, Sum>,

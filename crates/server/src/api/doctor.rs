@@ -24,7 +24,7 @@ pub(super) fn routes() -> OpenApiRouter<AppState> {
 const USUAL_AGE: u64 = 60;
 const LEAST_AGE: u64 = 5;
 
-/// How recent.
+/// How recent the answer must be.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]

@@ -84,7 +84,7 @@ struct EventList {
     has_more: bool,
 }
 
-/// One event.
+/// One event of a task's journal.
 #[derive(Serialize, ToSchema)]
 struct EventEntry {
     /// Its place among all events; the cursor to continue after it.

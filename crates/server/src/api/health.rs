@@ -38,7 +38,7 @@ async fn readyz(State(state): State<AppState>) -> Result<&'static str, Problem> 
     Ok("ready\n")
 }
 
-/// This description.
+/// The description of this API, in the OpenAPI form.
 async fn openapi(State(state): State<AppState>) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, "application/json")], state.openapi.clone())
 }

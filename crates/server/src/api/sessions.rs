@@ -43,7 +43,7 @@ const USUAL_LIMIT: u32 = 50;
 /// Sessions in one answer at most.
 const MAX_LIMIT: u32 = 200;
 
-/// A conversation.
+/// A conversation and how its tasks are to work.
 #[derive(Serialize, ToSchema)]
 struct SessionEntry {
     session_id: String,
@@ -119,7 +119,7 @@ impl From<&SessionDetails> for SessionEntry {
     }
 }
 
-/// Which sessions.
+/// Which sessions are listed.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 use windlass_coordinator::views::{NextAction, TaskView};
 use windlass_core::axes::Axes;
 
-/// A task.
+/// A task and where it stands.
 #[derive(Serialize, ToSchema)]
 pub struct Task {
     #[schema(example = "task_01J9ZZZZZZZZZZZZZZZZZZZZZZ")]

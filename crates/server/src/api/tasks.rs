@@ -41,7 +41,7 @@ const USUAL_LIMIT: usize = 50;
 /// Tasks in one answer at most.
 const MAX_LIMIT: usize = 200;
 
-/// Which tasks.
+/// Which tasks are listed.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -56,7 +56,7 @@ struct ListQuery {
     q: Option<String>,
     /// Only tasks that have not ended.
     live: Option<bool>,
-    /// Sub-agents too.
+    /// Whether sub-agents are listed too.
     sub_agents: Option<bool>,
     /// At most this many.
     #[param(minimum = 1, maximum = 200)]
@@ -144,7 +144,7 @@ async fn get(
     Ok(tagged(&headers, &Task::from(&view)))
 }
 
-/// A goal.
+/// A goal and how it is to be worked on.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct NewTask {

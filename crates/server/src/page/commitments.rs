@@ -12,7 +12,7 @@ use super::live::{Live, Part};
 use super::pieces::{self, Action, Tone};
 use super::view::{Reading, View};
 
-/// The list.
+/// The page that lists commitments.
 pub struct CommitmentsPage;
 
 impl View for CommitmentsPage {

@@ -124,7 +124,7 @@ enum Action {
 #[serde(deny_unknown_fields)]
 struct Arguments {
     action: Action,
-    /// For `navigate`.
+    /// The address that `navigate` opens.
     url: Option<String>,
     /// An element's ref.
     #[serde(rename = "ref")]
@@ -137,7 +137,7 @@ struct Arguments {
     accept_dialogs: Option<bool>,
 }
 
-/// The tool.
+/// The tool `browser`: one browser for all its calls.
 pub struct Browser(Arc<Shared>);
 
 struct Shared {

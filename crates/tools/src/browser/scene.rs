@@ -31,7 +31,7 @@ const NOTE_WIDTH: usize = 300;
 /// What a page is laid out for.
 const VIEWPORT: (u32, u32) = (1280, 900);
 
-/// One tab.
+/// A tab and what is known of its page.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tab {
     /// Its id, which is also that of its main frame.
@@ -57,7 +57,7 @@ pub(super) struct Tab {
     requests: VecDeque<(String, String)>,
 }
 
-/// One download.
+/// A file that a page has offered.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Download {
     pub name: String,

@@ -60,7 +60,7 @@ pub enum Error {
     Outside {
         /// The path as given.
         path: String,
-        /// The workspace.
+        /// The top of the workspace.
         top: String,
         /// Where the agent started.
         start: String,

@@ -18,7 +18,7 @@ pub enum Target {
     Heading,
 }
 
-/// One entry.
+/// One line of the list that can be chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
     pub target: Target,

@@ -137,7 +137,7 @@ impl Found {
         }
     }
 
-    /// `[mcp.servers.NAME]`
+    /// Commands of the servers under `[mcp.servers.NAME]`.
     fn toml_servers(&mut self, text: &str) {
         let Ok(document) = text.parse::<toml::Table>() else { return };
         let servers = document.get("mcp").and_then(|mcp| mcp.get("servers"));
