@@ -114,7 +114,8 @@ impl Verification {
         }
         let started = VerificationStarted {
             contract: self
-                .contract()
+                .contract
+                .as_deref()
                 .map(|active| active.contract.name.clone())
                 .unwrap_or_default(),
             attempt: task.state().verification.attempts + 1,

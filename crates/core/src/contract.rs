@@ -1,12 +1,4 @@
 //! A completion contract: what must hold before finished work counts as done (AX-008).
-//!
-//! Invariants:
-//! - A contract that was read is whole: every path in it lies inside the workspace, every check has a command or a
-//!   name that is known.
-//! - Reading one runs nothing and looks at nothing but its text.
-
-mod place;
-mod read;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -14,12 +6,6 @@ use sha2::{Digest as _, Sha256};
 use crate::id::CallId;
 use crate::string_enum;
 
-pub use read::ContractError;
-
-/// The largest contract file.
-pub const MAX_CONTRACT_BYTES: u64 = 256 << 10;
-/// Checks of one contract; each runs after every final reply.
-pub const MAX_CHECKS: usize = 50;
 /// How long a check may take, where the contract does not say.
 pub const DEFAULT_CHECK_SECONDS: u64 = 600;
 /// The longest limit that a contract may give a check.
@@ -141,6 +127,16 @@ const KNOWN: &[(&str, &[(&str, &str)])] = &[
 /// Other names of known checks.
 const ALIASES: &[(&str, &str)] = &[("tsc", "typecheck"), ("tests", "test"), ("clippy", "lint")];
 
+/// The names of checks whose commands are known.
+pub fn known_checks() -> impl Iterator<Item = &'static str> {
+    KNOWN.iter().map(|(name, _)| *name)
+}
+
+/// Whether a check of this name has a usual command in some kind of project.
+pub fn is_known(name: &str) -> bool {
+    known(name).is_some()
+}
+
 fn known(name: &str) -> Option<&'static [(&'static str, &'static str)]> {
     let name = ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, known)| known);
     KNOWN.iter().find(|(known, _)| *known == name).map(|(_, commands)| *commands)
@@ -217,6 +213,3 @@ pub struct Review {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
 }
-
-#[cfg(test)]
-mod tests;

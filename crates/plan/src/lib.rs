@@ -5,6 +5,7 @@
 //! the coordinator.
 
 mod problem;
+mod contract;
 mod document;
 mod manifest;
 mod read;
@@ -23,6 +24,7 @@ pub mod tools;
 pub use agents::{AgentDefinition, parse_agent};
 pub use capabilities::{Capabilities, Needs, ResolvedTask, resolve};
 pub use checks::check;
+pub use contract::{ContractError, contract_from_value, read_contract};
 pub use document::Document;
 pub use manifest::{AgentRef, Phase, Plan, PlanStep, Task};
 pub use order::{Dependencies, dependencies};

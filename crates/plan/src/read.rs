@@ -7,6 +7,7 @@ use serde_json::Value;
 use windlass_core::axes::UnknownValue;
 use windlass_core::contract::Contract;
 
+use crate::contract::contract_from_value;
 use crate::document::{item_path, key_path};
 use crate::manifest::{AgentRef, Phase, Plan, PlanStep, Task};
 use crate::problem::nearest;
@@ -234,7 +235,7 @@ impl<'d> Node<'d> {
     }
 
     fn contract(&self) -> Option<Contract> {
-        let read = Contract::from_value(self.value);
+        let read = contract_from_value(self.value);
         read.map_err(|error| {
             let path = match error.place.is_empty() {
                 true => self.path.clone(),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use windlass_agent::ContractInForce;
 use windlass_core::contract::{Check, Contract};
+use windlass_plan::read_contract;
 
 use super::trust::Entry;
 use super::{Environment, mcp};
@@ -42,7 +43,7 @@ fn active(
     workspace: &Path,
     file: File,
 ) -> Result<Arc<ContractInForce>, Failure> {
-    let contract = Contract::read(&file.text).map_err(|error| {
+    let contract = read_contract(&file.text).map_err(|error| {
         let hint = "correct it, or move it away; see docs/commitments.md for the format";
         Failure::usage(format!("`{}`: {error}", file.path.display()), hint)
     })?;

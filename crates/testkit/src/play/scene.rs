@@ -29,7 +29,6 @@ use std::sync::Arc;
 use serde::Deserialize;
 use windlass_agent::ContractInForce;
 use windlass_core::axes::{PermissionProfile, RunControl, WorkMode};
-use windlass_core::contract::Contract;
 use windlass_core::policy::{GivenRules, Pattern};
 use windlass_core::role::Role;
 
@@ -135,7 +134,7 @@ impl Scene {
 
     pub(super) fn contract(&self) -> Option<Arc<ContractInForce>> {
         let text = self.contract.as_ref()?.to_string();
-        let contract = Contract::read(&text).expect("a contract");
+        let contract = windlass_plan::read_contract(&text).expect("a contract");
         let (source, approved) = ("completion.json".to_owned(), self.approved);
         Some(Arc::new(ContractInForce { contract, source, approved }))
     }

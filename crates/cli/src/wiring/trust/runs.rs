@@ -11,7 +11,7 @@ use std::path::{Component, Path, PathBuf};
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
-use windlass_core::contract::Contract;
+use windlass_plan::contract_from_value;
 use windlass_shell::{Context, analyze};
 use windlass_skills::regular;
 
@@ -127,7 +127,7 @@ impl Found {
 
     /// The commands of a completion contract.
     fn checks(&mut self, contract: &Value) {
-        let Ok(contract) = Contract::from_value(contract) else { return };
+        let Ok(contract) = contract_from_value(contract) else { return };
         let project = self.project.clone();
         for check in contract.checks {
             if let Some(command) = check.command_in(|file| project.join(file).is_file()) {

@@ -1,16 +1,27 @@
-//! Reading a contract's text: every error names the place.
+//! Reading a completion contract: every error names the place.
+//!
+//! Invariants:
+//! - A contract that was read is whole: every path in it lies inside the workspace, every check has a command or a
+//!   name that is known.
+//! - Reading one runs nothing and looks at nothing but its text.
 
 use serde_json::{Map, Value};
+use windlass_core::contract::{
+    Audit, Check, CommitmentRules, Contract, MAX_CHECK_SECONDS, is_known, known_checks,
+};
 
-use super::place::{Step, line_of};
-use super::{Audit, Check, CommitmentRules, Contract, KNOWN, MAX_CHECK_SECONDS, MAX_CHECKS, known};
+use crate::Document;
+use crate::document::{item_path, key_path};
+
+/// Checks of one contract; each runs after every final reply.
+const MAX_CHECKS: usize = 50;
 
 /// Why a text is not a contract.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[error("line {line}: {}{problem}", place_words(.place))]
 pub struct ContractError {
     /// The line, from 1.
-    pub line: usize,
+    pub line: u32,
     /// The path in the JSON, such as `checks.test.command`; empty for the whole.
     pub place: String,
     pub problem: String,
@@ -42,48 +53,53 @@ const CHECK_KEYS: &[&str] = &["command", "timeout_seconds"];
 const COMMITMENT_KEYS: &[&str] =
     &["enabled", "mode", "min_count", "require_closed", "require_evidence"];
 
-impl Contract {
-    /// Reads a contract file.
-    pub fn read(text: &str) -> Result<Self, ContractError> {
-        let value: Value = serde_json::from_str(text).map_err(|error| ContractError {
-            line: error.line(),
-            place: String::new(),
-            problem: format!("it is not valid JSON: {error}"),
-        })?;
-        Reader { text, path: Vec::new() }.contract(&value)
-    }
-
-    /// Reads a contract that is a part of another document. That one knows the lines; the place counts from here.
-    pub fn from_value(value: &Value) -> Result<Self, ContractError> {
-        Reader { text: "", path: Vec::new() }.contract(value)
-    }
+/// Reads a contract file.
+pub fn read_contract(text: &str) -> Result<Contract, ContractError> {
+    let document = Document::parse("", text).map_err(|problems| {
+        let first = problems.0.into_iter().next();
+        let (line, problem) = first.map_or((1, String::new()), |one| (one.line, one.message));
+        ContractError { line, place: String::new(), problem }
+    })?;
+    let mut reader = Reader { document: Some(&document), path: String::new() };
+    reader.contract(&document.value)
 }
 
-struct Reader<'t> {
-    text: &'t str,
-    path: Vec<Step>,
+/// Reads a contract that is a part of another document. That one knows the lines; the place counts from here.
+pub fn contract_from_value(value: &Value) -> Result<Contract, ContractError> {
+    Reader { document: None, path: String::new() }.contract(value)
+}
+
+struct Reader<'d> {
+    document: Option<&'d Document>,
+    path: String,
+}
+
+/// One step down into the document.
+enum Step<'k> {
+    Key(&'k str),
+    Index(usize),
 }
 
 impl Reader<'_> {
     fn wrong<T>(&self, problem: impl Into<String>) -> Result<T, ContractError> {
-        let words = self.path.iter().map(|step| match step {
-            Step::Key(key) => format!(".{key}"),
-            Step::Index(index) => format!("[{index}]"),
-        });
-        let place = words.collect::<String>().trim_start_matches('.').to_owned();
-        let line = line_of(self.text, &self.path);
-        Err(ContractError { line, place, problem: problem.into() })
+        let problem = problem.into();
+        let line = self.document.map_or(1, |document| document.problem(&self.path, "").line);
+        Err(ContractError { line, place: self.path.clone(), problem })
     }
 
     /// Reads what is behind a key.
     fn at<T>(
         &mut self,
-        step: Step,
+        step: Step<'_>,
         read: impl FnOnce(&mut Self) -> Result<T, ContractError>,
     ) -> Result<T, ContractError> {
-        self.path.push(step);
+        let below = match step {
+            Step::Key(key) => key_path(&self.path, key),
+            Step::Index(index) => item_path(&self.path, index),
+        };
+        let above = std::mem::replace(&mut self.path, below);
         let found = read(self)?;
-        self.path.pop();
+        self.path = above;
         Ok(found)
     }
 
@@ -103,7 +119,7 @@ impl Reader<'_> {
                 Some(known) => format!("; did you mean `{known}`?"),
                 None => format!("; the keys are {}", keys.join(", ")),
             };
-            return self.at(Step::Key(key.clone()), |this| {
+            return self.at(Step::Key(key), |this| {
                 this.wrong(format!("is not a key of a contract{hint}"))
             });
         }
@@ -113,7 +129,7 @@ impl Reader<'_> {
     fn contract(&mut self, value: &Value) -> Result<Contract, ContractError> {
         let map = self.object(value, KEYS)?;
         if let Some(version) = map.get("version") {
-            self.at(key("version"), |this| match version.as_str() {
+            self.at(Step::Key("version"), |this| match version.as_str() {
                 Some(VERSION) => Ok(()),
                 _ => this.wrong(format!("must be \"{VERSION}\"")),
             })?;
@@ -137,7 +153,7 @@ impl Reader<'_> {
         name: &str,
     ) -> Result<Option<String>, ContractError> {
         let Some(value) = map.get(name) else { return Ok(None) };
-        self.at(key(name), |this| match value.as_str() {
+        self.at(Step::Key(name), |this| match value.as_str() {
             Some(text) => Ok(Some(text.to_owned())),
             None => this.wrong("must be a text"),
         })
@@ -150,7 +166,7 @@ impl Reader<'_> {
         default: bool,
     ) -> Result<bool, ContractError> {
         let Some(value) = map.get(name) else { return Ok(default) };
-        self.at(key(name), |this| match value.as_bool() {
+        self.at(Step::Key(name), |this| match value.as_bool() {
             Some(flag) => Ok(flag),
             None => this.wrong("must be true or false"),
         })
@@ -163,15 +179,17 @@ impl Reader<'_> {
         max: u64,
     ) -> Result<Option<u64>, ContractError> {
         let Some(value) = map.get(name) else { return Ok(None) };
-        self.at(key(name), |this| match value.as_u64().filter(|found| (1..=max).contains(found)) {
-            Some(found) => Ok(Some(found)),
-            None => this.wrong(format!("must be a whole number from 1 to {max}")),
+        self.at(Step::Key(name), |this| {
+            match value.as_u64().filter(|found| (1..=max).contains(found)) {
+                Some(found) => Ok(Some(found)),
+                None => this.wrong(format!("must be a whole number from 1 to {max}")),
+            }
         })
     }
 
     fn files(&mut self, map: &Map<String, Value>) -> Result<Vec<String>, ContractError> {
         let Some(value) = map.get("required_files") else { return Ok(Vec::new()) };
-        self.at(key("required_files"), |this| {
+        self.at(Step::Key("required_files"), |this| {
             let Value::Array(list) = value else { return this.wrong("must be a list of paths") };
             let mut files = Vec::new();
             for (index, value) in list.iter().enumerate() {
@@ -195,7 +213,7 @@ impl Reader<'_> {
 
     fn checks(&mut self, map: &Map<String, Value>) -> Result<Vec<Check>, ContractError> {
         let Some(value) = map.get("checks") else { return Ok(Vec::new()) };
-        self.at(key("checks"), |this| {
+        self.at(Step::Key("checks"), |this| {
             let Value::Object(map) = value else {
                 return this.wrong("must be an object of names and commands");
             };
@@ -207,7 +225,7 @@ impl Reader<'_> {
             }
             let mut checks = Vec::new();
             for (name, value) in map {
-                checks.extend(this.at(key(name), |this| this.check(name, value))?);
+                checks.extend(this.at(Step::Key(name), |this| this.check(name, value))?);
             }
             Ok(checks)
         })
@@ -219,23 +237,20 @@ impl Reader<'_> {
             |command, timeout_seconds| Check { name: name.to_owned(), command, timeout_seconds };
         match value {
             Value::Bool(false) => Ok(None),
-            Value::Bool(true) => match known(name) {
-                Some(_) => Ok(Some(check(None, None))),
-                None => {
-                    let names: Vec<_> = KNOWN.iter().map(|(name, _)| *name).collect();
-                    self.wrong(format!(
-                        "has no command, and only {} have a usual one; write the command in place of `true`",
-                        names.join(", ")
-                    ))
-                }
+            Value::Bool(true) => match is_known(name) {
+                true => Ok(Some(check(None, None))),
+                false => self.wrong(format!(
+                    "has no command, and only {} have a usual one; write the command in place of `true`",
+                    known_checks().collect::<Vec<_>>().join(", ")
+                )),
             },
             Value::String(command) => Ok(Some(check(Some(self.command(command)?), None))),
             Value::Object(_) => {
                 let map = self.object(value, CHECK_KEYS)?;
                 let timeout = self.number(map, "timeout_seconds", MAX_CHECK_SECONDS)?;
                 let command = match self.text(map, "command")? {
-                    Some(command) => Some(self.at(key("command"), |this| this.command(&command))?),
-                    None if known(name).is_some() => None,
+                    Some(command) => Some(self.at(Step::Key("command"), |this| this.command(&command))?),
+                    None if is_known(name) => None,
                     None => return self.wrong("has no `command`"),
                 };
                 Ok(Some(check(command, timeout)))
@@ -259,7 +274,7 @@ impl Reader<'_> {
         map: &Map<String, Value>,
     ) -> Result<Option<CommitmentRules>, ContractError> {
         if let Some(value) = map.get("mentu") {
-            return self.at(key("mentu"), |this| {
+            return self.at(Step::Key("mentu"), |this| {
                 let inner = this.object(value, &["enabled", "commitments"])?;
                 match this.flag(inner, "enabled", true)? {
                     true => this.commitments(inner),
@@ -268,15 +283,15 @@ impl Reader<'_> {
             });
         }
         let Some(value) = map.get("commitments") else { return Ok(None) };
-        self.at(key("commitments"), |this| {
+        self.at(Step::Key("commitments"), |this| {
             let map = this.object(value, COMMITMENT_KEYS)?;
             if let Some(mode) = this.text(map, "mode")?
                 && mode != "dynamic"
             {
-                return this.at(key("mode"), |this| this.wrong("must be \"dynamic\""));
+                return this.at(Step::Key("mode"), |this| this.wrong("must be \"dynamic\""));
             }
             let min_count = match map.get("min_count") {
-                Some(value) => this.at(key("min_count"), |this| match value.as_u64() {
+                Some(value) => this.at(Step::Key("min_count"), |this| match value.as_u64() {
                     Some(count) => Ok(usize::try_from(count).unwrap_or(usize::MAX)),
                     None => this.wrong("must be a whole number"),
                 })?,
@@ -293,7 +308,7 @@ impl Reader<'_> {
 
     fn audit(&mut self, map: &Map<String, Value>) -> Result<Audit, ContractError> {
         let Some(value) = map.get("audit") else { return Ok(Audit::None) };
-        self.at(key("audit"), |this| match value {
+        self.at(Step::Key("audit"), |this| match value {
             Value::Bool(true) => Ok(Audit::Person),
             Value::Bool(false) => Ok(Audit::None),
             Value::String(word) => match word.parse() {
@@ -303,10 +318,6 @@ impl Reader<'_> {
             _ => this.wrong("must be true, false, \"none\", \"person\" or \"auditor\""),
         })
     }
-}
-
-fn key(name: &str) -> Step {
-    Step::Key(name.to_owned())
 }
 
 /// Whether a path as it is written stays below the directory that it starts from.
@@ -328,3 +339,6 @@ fn is_inside(path: &str) -> bool {
     }
     depth > 0
 }
+
+#[cfg(test)]
+mod tests;
