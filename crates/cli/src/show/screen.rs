@@ -1,6 +1,7 @@
 //! The output of `run` and `attach`: the lines of its progress, and on a terminal a few lines below them that say
 //! what is happening now and what was used so far.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -10,6 +11,7 @@ use windlass_coordinator::{Live, Preview, StreamEvent};
 use windlass_core::command::{ResultStatus, TaskResult};
 use windlass_core::event::{Event, Record};
 use windlass_core::id::{CallId, TaskId};
+use windlass_core::outcome::Fact;
 use windlass_core::shown::shown_line;
 use windlass_core::state::TaskState;
 use windlass_core::status::StatusReason;
@@ -62,6 +64,8 @@ pub struct Screen {
     pause_reason: Option<StatusReason>,
     /// Whether the end of the last segment was shown.
     has_end: bool,
+    /// Commands in the background. What they print stays out of the lines below.
+    background: BTreeSet<CallId>,
     task: TaskId,
 }
 
@@ -86,6 +90,7 @@ impl Screen {
             },
             pause_reason: None,
             has_end: false,
+            background: BTreeSet::new(),
             task,
         }
     }
@@ -134,6 +139,11 @@ impl Screen {
             }
             Event::ToolResult(result) => {
                 self.output.take_if(|(call, _)| *call == result.call);
+                let started = result.outcome.facts.iter().filter_map(|fact| match fact {
+                    Fact::BackgroundStarted { call, .. } => Some(*call),
+                    _ => None,
+                });
+                self.background.extend(started);
             }
             _ => {}
         }
@@ -157,6 +167,7 @@ impl Screen {
             return;
         }
         match &preview.live {
+            Live::Output { call, .. } if self.background.contains(call) => {}
             Live::Output { call, text } => {
                 let printed = match &mut self.output {
                     Some((known, printed)) if known == call => printed,

@@ -72,6 +72,7 @@ impl Shell {
         call: CallId,
         command: &str,
         cwd: PathBuf,
+        live: LiveOutput,
     ) -> Outcome {
         if self.background.running() >= MAX_BACKGROUND {
             return Outcome::failure(format!(
@@ -79,7 +80,7 @@ impl Shell {
             ));
         }
         let spec = Command { background: true, ..Command::script(call.to_string(), command, cwd) };
-        let collector = match Collector::new(self, call, LiveOutput::default()) {
+        let collector = match Collector::new(self, call, live) {
             Ok(collector) => collector,
             Err(error) => return Outcome::error(format!("Its output cannot be kept: {error}.")),
         };
@@ -212,7 +213,15 @@ async fn follow(
             change(entry);
         }
     };
-    while let Some(chunk) = running.next().await {
+    loop {
+        let chunk = tokio::select! {
+            chunk = running.next() => chunk,
+            () = collector.has_news() => {
+                collector.show_news();
+                continue;
+            }
+        };
+        let Some(chunk) = chunk else { break };
         // A disk that takes no more costs the record, not the command.
         let _ = collector.take(&chunk);
         with(&mut |entry| {

@@ -106,10 +106,9 @@ async fn prepare(context: ToolContext, mut call: Call) -> Result<Prepared, Outco
         Box::pin(async move {
             context.workspace.own_files().prepare_task_directory_for(&given.command);
             if background {
-                context
-                    .shell
-                    .start_background(call.id, &given.command, directory(&context, &call))
-                    .await
+                let directory = directory(&context, &call);
+                let shell = &context.shell;
+                shell.start_background(call.id, &given.command, directory, call.live).await
             } else {
                 let outcome = run(&context, &call, given).await;
                 context.workspace.own_files().complete_task_directory();
