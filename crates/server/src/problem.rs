@@ -65,7 +65,8 @@ impl Problem {
         self
     }
 
-    fn code(&self) -> StatusCode {
+    /// The status of the answer.
+    pub fn code(&self) -> StatusCode {
         StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 }

@@ -16,7 +16,8 @@ use windlass_core::commitment::{
 use windlass_core::id::{CommitmentId, SessionId};
 use windlass_core::role::Role;
 
-use super::answers::{ChangeRefused, ReadRefused, created};
+use super::answers::{ChangeRefused, ReadRefused};
+use super::once::Change;
 use super::owned;
 use super::tasks::invalid;
 use crate::auth::User;
@@ -220,11 +221,12 @@ struct NewPromise {
 
 /// Promise a piece of work
 #[utoipa::path(post, path = "/v1/commitments", operation_id = "open_commitment", tag = "commitments", request_body = NewPromise,
+    params(("idempotency-key" = Option<String>, Header, description = "The same for a repeated request")),
     responses((status = 201, description = "The commitment", body = CommitmentView), ReadRefused, ChangeRefused))]
 async fn open(
     State(state): State<AppState>,
     user: User,
-    Body(wanted): Body<NewPromise>,
+    Change { once, body: wanted }: Change<NewPromise>,
 ) -> Result<Response, Problem> {
     let session = wanted.session_id.as_ref().map(|text| text.parse::<SessionId>()).transpose();
     let session = session.map_err(|error| invalid(format!("`session_id`: {error}")))?;
@@ -232,8 +234,11 @@ async fn open(
         owned::session(&state, &user, session).await?;
     }
     let new = NewCommitment { title: wanted.title, body: wanted.body, session, project: None };
-    let made = state.coordinator.commitments().open(new, &user.name).await?;
-    Ok(created(CommitmentView::from(&made)))
+    let make = async {
+        let made = state.coordinator.commitments().open(new, &user.name).await?;
+        Ok(CommitmentView::from(&made))
+    };
+    once.created(&state, make).await
 }
 
 /// Words about an order.
@@ -362,13 +367,14 @@ impl From<EvidenceWord> for EvidenceKind {
 
 /// Add evidence to a commitment
 #[utoipa::path(post, path = "/v1/commitments/{commitment_id}/evidence", operation_id = "capture_evidence", tag = "commitments", request_body = NewEvidence,
-    params(("commitment_id" = String, Path, description = "The commitment")),
+    params(("commitment_id" = String, Path, description = "The commitment"),
+        ("idempotency-key" = Option<String>, Header, description = "The same for a repeated request")),
     responses((status = 201, description = "The evidence", body = EvidenceView), ReadRefused, ChangeRefused))]
 async fn capture(
     State(state): State<AppState>,
     user: User,
     Id(id): Id<CommitmentId>,
-    Body(wanted): Body<NewEvidence>,
+    Change { once, body: wanted }: Change<NewEvidence>,
 ) -> Result<Response, Problem> {
     find(&state, &user, id).await?;
     let given = GivenEvidence {
@@ -378,8 +384,11 @@ async fn capture(
         url: wanted.url,
         description: wanted.description,
     };
-    let kept = state.coordinator.commitments().capture(Some(id), given, &user.name).await?;
-    Ok(created(EvidenceView::from(&kept)))
+    let make = async {
+        let kept = state.coordinator.commitments().capture(Some(id), given, &user.name).await?;
+        Ok(EvidenceView::from(&kept))
+    };
+    once.created(&state, make).await
 }
 
 /// Read the content of a piece of evidence

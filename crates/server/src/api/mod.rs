@@ -15,6 +15,7 @@ mod questions;
 mod sessions;
 mod queue;
 mod commands;
+mod proposals;
 mod results;
 mod outputs;
 mod pictures;
@@ -77,6 +78,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .merge(sessions::routes())
         .merge(queue::routes())
         .merge(commands::routes())
+        .merge(proposals::routes())
         .merge(results::routes())
         .merge(outputs::routes())
         .merge(pictures::routes())

@@ -3,11 +3,13 @@
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
+use axum::response::Response;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 use windlass_core::id::{CommandId, TaskId};
 
-use super::answers::digest_of;
+use super::answers::{self, digest_of};
 use super::tasks::invalid;
 use crate::auth::User;
 use crate::extract::Body;
@@ -113,6 +115,21 @@ impl Once {
             state.coordinator.triggers().first_request(&name, outcome).await?;
         }
         Ok(())
+    }
+
+    /// Makes a new thing, and answers a repetition as the first request was answered.
+    pub async fn created<T: Serialize>(
+        &self,
+        state: &AppState,
+        make: impl Future<Output = Result<T, Problem>>,
+    ) -> Result<Response, Problem> {
+        if let Some(made) = self.outcome(state).await? {
+            let made: Value = serde_json::from_str(&made).unwrap_or_default();
+            return Ok(answers::created(made));
+        }
+        let made = make.await?;
+        self.keep(state, json!(made).to_string()).await?;
+        Ok(answers::created(made))
     }
 
     fn outcome_name(&self) -> Option<String> {

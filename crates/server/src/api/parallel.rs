@@ -1,23 +1,35 @@
-//! Workers side by side: who works where, and what several runners made of one prompt.
+//! Workers side by side: started, who works where, and what several runners made of one prompt.
 
 use axum::Json;
 use axum::extract::State;
-use serde::Serialize;
+use axum::response::Response;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-use windlass_coordinator::parallel::{CheckView, TryView, WorkerView};
+use windlass_coordinator::parallel::{
+    CheckView, Crew, SideBySide, Tries as NewTries, TryView, WorkerView,
+};
+use windlass_coordinator::workflows::NewRun;
+use windlass_core::command::ExecutionConfig;
+use windlass_core::event::Driver;
 use windlass_core::id::TaskId;
 
-use super::answers::ReadRefused;
+use super::answers::{ChangeRefused, ReadRefused};
+use super::once::{Change, Once};
 use super::owned;
+use super::tasks::workspace;
+use super::workflows::StartedRun;
 use crate::auth::User;
 use crate::extract::Id;
 use crate::problem::Problem;
 use crate::state::AppState;
 
 pub(super) fn routes() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(workers)).routes(routes!(results))
+    OpenApiRouter::new()
+        .routes(routes!(workers, start_workers))
+        .routes(routes!(start_tries))
+        .routes(routes!(results))
 }
 
 /// Who works in worktrees now.
@@ -145,6 +157,124 @@ async fn workers(State(state): State<AppState>, user: User) -> Result<Json<Worke
         Ok(seen)
     };
     Ok(Json(Workers { workers: state.read(read).await? }))
+}
+
+/// Tasks for several workers.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct WantedWorkers {
+    /// What is to be done, a prompt each.
+    #[schema(min_items = 1)]
+    tasks: Vec<String>,
+    /// How many work at once, 1 to 64.
+    #[serde(default = "usual_workers")]
+    #[schema(minimum = 1, maximum = 64, default = 3)]
+    workers: u32,
+    /// Who works: `windlass`, `claude`, `codex`, or a name of `[runners]`.
+    #[serde(default = "own_runner")]
+    #[schema(default = "windlass")]
+    runner: String,
+    /// Commands that must succeed on what is merged.
+    #[serde(default)]
+    gates: Vec<String>,
+    /// Whether what they did is merged; else it stays in their worktrees.
+    #[serde(default = "yes")]
+    #[schema(default = true)]
+    merge: bool,
+    /// A directory of the project, on the server's machine. Only an admin chooses.
+    directory: String,
+    /// The model of our own workers.
+    model: Option<String>,
+}
+
+const fn usual_workers() -> u32 {
+    3
+}
+
+fn own_runner() -> String {
+    "windlass".to_owned()
+}
+
+const fn yes() -> bool {
+    true
+}
+
+/// One prompt for several runners.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct WantedTries {
+    /// What is to be done.
+    prompt: String,
+    /// At least two: `windlass`, `claude`, `codex`, or a name of `[runners]`.
+    #[schema(min_items = 2)]
+    runners: Vec<String>,
+    /// Commands that are run in each worktree afterwards.
+    #[serde(default)]
+    checks: Vec<String>,
+    /// A directory of the project, on the server's machine. Only an admin chooses.
+    directory: String,
+    /// The model of our own runner.
+    model: Option<String>,
+}
+
+/// Starts a run of either kind; the service works on it.
+async fn start(
+    state: &AppState,
+    user: User,
+    once: &Once,
+    what: SideBySide,
+    (directory, model): (String, Option<String>),
+) -> Result<Response, Problem> {
+    let directory = workspace(state, &user, &directory)?;
+    let run = NewRun {
+        workflow: String::new(),
+        title: String::new(),
+        inputs: std::collections::BTreeMap::new(),
+        directory,
+        axes: state.coordinator.tasks().default_options().axes,
+        execution_config: ExecutionConfig { model, ..ExecutionConfig::default() },
+        driver: Driver::Service,
+        user_id: Some(user.name),
+        cost_budget: None,
+        session: None,
+    };
+    let make = async {
+        let run_id = state.coordinator.parallel().start(what, run).await?;
+        Ok(StartedRun { run_id: run_id.to_string() })
+    };
+    once.created(state, make).await
+}
+
+/// Work on a list of tasks, several at once, each in a worktree of its own
+#[utoipa::path(
+    post, path = "/v1/parallel", operation_id = "start_workers", tag = "parallel", request_body = WantedWorkers,
+    params(("idempotency-key" = Option<String>, Header, description = "The same for a repeated request")),
+    responses((status = 201, description = "The run", body = StartedRun), ReadRefused, ChangeRefused)
+)]
+async fn start_workers(
+    State(state): State<AppState>,
+    user: User,
+    Change { once, body: wanted }: Change<WantedWorkers>,
+) -> Result<Response, Problem> {
+    let WantedWorkers { tasks, workers, runner, gates, merge, directory, model } = wanted;
+    let crew = SideBySide::Crew(Crew { tasks, workers, runner, gates, merge });
+    start(&state, user, &once, crew, (directory, model)).await
+}
+
+/// Give one prompt to several runners; which result is taken is then a question
+#[utoipa::path(
+    post, path = "/v1/parallel/tries", operation_id = "start_tries", tag = "parallel", request_body = WantedTries,
+    params(("idempotency-key" = Option<String>, Header, description = "The same for a repeated request")),
+    responses((status = 201, description = "The run", body = StartedRun), ReadRefused, ChangeRefused)
+)]
+async fn start_tries(
+    State(state): State<AppState>,
+    user: User,
+    Change { once, body: wanted }: Change<WantedTries>,
+) -> Result<Response, Problem> {
+    let WantedTries { prompt, runners, checks, directory, model } = wanted;
+    let tries = SideBySide::Tries(NewTries { prompt, runners, checks });
+    start(&state, user, &once, tries, (directory, model)).await
 }
 
 /// What several runners made of one prompt

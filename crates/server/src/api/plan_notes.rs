@@ -17,6 +17,7 @@ use windlass_coordinator::plans::{
 use windlass_core::id::{IssueId, PlanId};
 
 use super::answers::{ChangeRefused, ReadRefused, created};
+use super::once::Change;
 use super::plans::find;
 use super::tasks::invalid;
 use crate::auth::User;
@@ -128,13 +129,14 @@ struct NewIssue {
 
 /// Log an issue
 #[utoipa::path(post, path = "/v1/plans/{plan_id}/issues", operation_id = "log_issue", tag = "plans", request_body = NewIssue,
-    params(("plan_id" = String, Path, description = "The plan")),
+    params(("plan_id" = String, Path, description = "The plan"),
+        ("idempotency-key" = Option<String>, Header, description = "The same for a repeated request")),
     responses((status = 201, description = "The issue", body = IssueEntry), ReadRefused, ChangeRefused))]
 async fn log_issue(
     State(state): State<AppState>,
     user: User,
     Id(id): Id<PlanId>,
-    Body(wanted): Body<NewIssue>,
+    Change { once, body: wanted }: Change<NewIssue>,
 ) -> Result<Response, Problem> {
     let row = find(&state, &user, id).await?;
     let severity = wanted.severity.parse();
@@ -143,8 +145,11 @@ async fn log_issue(
     })?;
     let NewIssue { description, task, owner, .. } = wanted;
     let draft = IssueDraft { task, severity, owner, description };
-    let issue = state.coordinator.plans().notes_of(row).log_issue(draft).await?;
-    Ok(created(IssueEntry::from(issue)))
+    let make = async {
+        let issue = state.coordinator.plans().notes_of(row).log_issue(draft).await?;
+        Ok(IssueEntry::from(issue))
+    };
+    once.created(&state, make).await
 }
 
 /// What became of an issue.
@@ -254,19 +259,23 @@ struct NewDecision {
 
 /// Log a decision
 #[utoipa::path(post, path = "/v1/plans/{plan_id}/decisions", operation_id = "log_decision", tag = "plans", request_body = NewDecision,
-    params(("plan_id" = String, Path, description = "The plan")),
+    params(("plan_id" = String, Path, description = "The plan"),
+        ("idempotency-key" = Option<String>, Header, description = "The same for a repeated request")),
     responses((status = 201, description = "The decision", body = DecisionEntry), ReadRefused, ChangeRefused))]
 async fn log_decision(
     State(state): State<AppState>,
     user: User,
     Id(id): Id<PlanId>,
-    Body(wanted): Body<NewDecision>,
+    Change { once, body: wanted }: Change<NewDecision>,
 ) -> Result<Response, Problem> {
     let row = find(&state, &user, id).await?;
     let NewDecision { title, reasoning, alternatives, task } = wanted;
     let draft = DecisionDraft { task, title, reasoning, alternatives };
-    let decision = state.coordinator.plans().notes_of(row).log_decision(draft).await?;
-    Ok(created(DecisionEntry::from(decision)))
+    let make = async {
+        let decision = state.coordinator.plans().notes_of(row).log_decision(draft).await?;
+        Ok(DecisionEntry::from(decision))
+    };
+    once.created(&state, make).await
 }
 
 /// Which snapshot is wanted.

@@ -164,7 +164,11 @@ async fn answer(
     let open = find(&state, &user, id).await?;
     let task = open.row.task;
     let taken = || accepted(Taken { question_id: id.to_string(), task_id: task.to_string() });
-    if once.name().is_some() && is_answer_of(&open.row.state, &given.answer, &user) {
+    // An answer by its number, or in other letters, is kept in the words of its option.
+    let words = open.row.question.read_answer(&given.answer);
+    if once.name().is_some()
+        && words.is_some_and(|words| is_answer_of(&open.row.state, &words, &user))
+    {
         return Ok(taken());
     }
     let inbox = state.coordinator.inbox();

@@ -379,7 +379,7 @@ pub(super) fn workspace(state: &AppState, user: &User, path: &str) -> Result<Pat
     }
     let path = Path::new(path);
     if !path.is_absolute() {
-        return Err(invalid("`workspace` is an absolute path"));
+        return Err(invalid(format!("`{}` is not an absolute path", path.display())));
     }
     let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     match state.refused_workspaces.contains(&real) {

@@ -10,16 +10,17 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-use windlass_coordinator::workflows::{NewRun, RunRow, RunView, StepView, WorkflowView};
+use windlass_coordinator::workflows::{MergeView, NewRun, RunRow, RunView, StepView, WorkflowView};
 use windlass_core::command::ExecutionConfig;
 use windlass_core::event::Driver;
 use windlass_core::id::TaskId;
 
-use super::answers::{ChangeRefused, ReadRefused, created};
+use super::answers::{ChangeRefused, ReadRefused};
+use super::once::Change;
 use super::owned;
 use super::tasks::{invalid, workspace};
 use crate::auth::User;
-use crate::extract::{Body, Id, Params};
+use crate::extract::{Id, Params};
 use crate::problem::Problem;
 use crate::state::AppState;
 
@@ -35,6 +36,8 @@ pub(super) fn routes() -> OpenApiRouter<AppState> {
 
 /// Where the workflows are.
 #[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 struct Place {
     /// A directory of the project, on the server's machine. Only an admin chooses.
     directory: String,
@@ -154,18 +157,19 @@ struct WantedRun {
 }
 
 #[derive(Serialize, ToSchema)]
-struct StartedRun {
+pub(super) struct StartedRun {
     /// The run's task.
-    run_id: String,
+    pub run_id: String,
 }
 
 /// Run a workflow
 #[utoipa::path(post, path = "/v1/workflows/runs", operation_id = "start_workflow_run", tag = "workflows", request_body = WantedRun,
+    params(("idempotency-key" = Option<String>, Header, description = "The same for a repeated request")),
     responses((status = 201, description = "The run", body = StartedRun), ReadRefused, ChangeRefused))]
 async fn start(
     State(state): State<AppState>,
     user: User,
-    Body(wanted): Body<WantedRun>,
+    Change { once, body: wanted }: Change<WantedRun>,
 ) -> Result<Response, Problem> {
     if wanted.workflow.contains('/') {
         return Err(invalid("`workflow` is a name, not a path"));
@@ -183,8 +187,11 @@ async fn start(
         cost_budget: None,
         session: None,
     };
-    let task = state.coordinator.workflows().start(run).await?;
-    Ok(created(StartedRun { run_id: task.to_string() }))
+    let make = async {
+        let run_id = state.coordinator.workflows().start(run).await?;
+        Ok(StartedRun { run_id: run_id.to_string() })
+    };
+    once.created(&state, make).await
 }
 
 /// One attempt at a step.
@@ -198,6 +205,9 @@ struct StepEntry {
     task_id: Option<String>,
     /// `running`, `succeeded`, `failed` or `skipped`.
     status: String,
+    started_at: Option<String>,
+    ended_at: Option<String>,
+    /// What later steps find under its name.
     output: serde_json::Value,
     error: Option<String>,
 }
@@ -210,6 +220,8 @@ impl From<StepView> for StepEntry {
             attempt: step.attempt,
             task_id: step.task.map(|task| task.to_string()),
             status: step.status,
+            started_at: step.started_at.map(|at| at.to_string()),
+            ended_at: step.ended_at.map(|at| at.to_string()),
             output: step.output,
             error: step.error,
         }
@@ -223,8 +235,30 @@ struct WorktreeEntry {
     state: String,
     path: String,
     branch: String,
+    /// The commit that it began at.
+    base: String,
     port: Option<u16>,
     detail: Option<String>,
+}
+
+/// A merge of a run.
+#[derive(Serialize, ToSchema)]
+struct MergeEntry {
+    step: String,
+    state: String,
+    branch: String,
+    target: String,
+    /// The commit that the target moved to.
+    commit: Option<String>,
+    /// The files in conflict.
+    files: Vec<String>,
+}
+
+impl From<MergeView> for MergeEntry {
+    fn from(view: MergeView) -> Self {
+        let MergeView { step, state, branch, target, commit, files } = view;
+        Self { step, state, branch, target, commit, files }
+    }
 }
 
 /// Everything about one run.
@@ -238,6 +272,7 @@ struct RunDetails {
     detail: Option<String>,
     steps: Vec<StepEntry>,
     worktrees: Vec<WorktreeEntry>,
+    merges: Vec<MergeEntry>,
 }
 
 impl From<RunView> for RunDetails {
@@ -247,6 +282,7 @@ impl From<RunView> for RunDetails {
             state: tree.state,
             path: tree.path,
             branch: tree.branch,
+            base: tree.base,
             port: tree.port,
             detail: tree.detail,
         };
@@ -259,6 +295,7 @@ impl From<RunView> for RunDetails {
             detail: view.detail,
             steps: view.steps.into_iter().map(StepEntry::from).collect(),
             worktrees: view.worktrees.into_iter().map(worktree).collect(),
+            merges: view.merges.into_iter().map(MergeEntry::from).collect(),
         }
     }
 }

@@ -13,5 +13,6 @@ mod sessions;
 mod attaching;
 mod leavings;
 mod plans;
+mod workflows;
 mod tls;
 mod contract;

@@ -90,10 +90,15 @@ async fn a_question_is_answered_once_and_the_task_continues() {
     );
     let path = format!("/v1/questions/{}", asked["question_id"].as_str().unwrap());
     let say = |text: &str| world.post(&format!("{path}/answer"), &json!({ "answer": text }));
-    assert_eq!(answer(say("left")).await.0, 202);
+    // By its number and with a key, so that the sender may repeat it.
+    let keyed = || say("1").header("idempotency-key", "answer");
+    let (status, first) = answer(keyed()).await;
+    assert_eq!((status, &first["task_id"]), (202, &json!(task)));
+    assert_eq!(answer(keyed()).await, (202, first));
     assert_eq!(problem(say("right")).await, (409, "already-answered".to_owned()));
     let (_, known) = answer(world.get(&path)).await;
     assert_eq!((&known["state"], &known["answered_by"]), (&json!("answered"), &json!("ada")));
+    assert_eq!(known["answer"], "left");
     loop {
         let (_, view) = answer(world.get(&format!("/v1/tasks/{task}"))).await;
         if view["status"] == "done" {
@@ -101,6 +106,8 @@ async fn a_question_is_answered_once_and_the_task_continues() {
         }
         tokio::task::yield_now().await;
     }
+    // Also when the task has continued and ended.
+    assert_eq!(answer(keyed()).await.0, 202);
     let late =
         problem(world.by(&world.token(), Method::POST, &format!("/v1/tasks/{task}/pause"))).await;
     assert_eq!(late, (409, "task-ended".to_owned()));
