@@ -34,19 +34,25 @@ fn a_frozen_tab_and_a_lost_network_catch_up() {
     let gate = Gate::default();
     let mut desk = Desk::playing("replies: []");
     desk.program.server.next(Answer::script("say: said in the meantime").gated(0, &gate));
+    desk.program.server.next(Answer::script("say: said without a network"));
     let (_context, page) = desk.sign_in();
     desk.start(&page, GOAL);
     page.shows("Thinking");
     page.freeze(true);
     gate.open();
-    desk.program.server.requests_reach_blocking(1);
+    desk.until_done();
     page.freeze(false);
     page.shows("said in the meantime");
     page.shows("Details");
     page.offline(true);
     page.shows("Disconnected since");
+    let task = desk.program.task();
+    desk.program.windlass(&["send", &task, "and again", "--quiet"]).expect(0);
+    assert!(!page.text().contains("said without a network"), "{}", page.text());
     page.offline(false);
     page.hides("Disconnected since");
+    page.shows("said without a network");
+    page.until("document.querySelectorAll('.ended').length === 2");
     assert_live_equals_reload(&page);
 }
 

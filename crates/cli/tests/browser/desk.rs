@@ -63,6 +63,7 @@ impl Desk {
         };
         page.go(&link);
         page.until("!location.pathname.endsWith('/login') && document.querySelector('#composer')");
+        page.until("document.readyState === 'complete'");
         (context, page)
     }
 
@@ -73,6 +74,19 @@ impl Desk {
         page.press("Enter");
         page.until("location.pathname.includes('/sessions/')");
         page.until("document.readyState === 'complete' && document.querySelector('#log')");
+    }
+
+    /// Waits until every task has ended, without looking at a page.
+    pub fn until_done(&self) {
+        let began = std::time::Instant::now();
+        loop {
+            let tasks = self.program.windlass(&["tasks", "--json"]).expect(0).json_lines();
+            if tasks.iter().all(|task| task["status"] == "done") {
+                return;
+            }
+            assert!(began.elapsed().as_secs() < 60, "{tasks:?}");
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
     }
 
     pub fn go(&self, page: &Page<'_>, path: &str) {

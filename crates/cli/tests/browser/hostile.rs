@@ -34,3 +34,40 @@ fn hostile_text_is_shown_as_text_and_fetches_nothing() {
     let foreign: Vec<_> = page.requests().into_iter().filter(|url| url.contains("evil")).collect();
     assert_eq!(foreign, Vec::<String>::new());
 }
+
+/// Long words, long lines, wide tables, many rows and other scripts: nothing is wider than the window, on a phone too.
+#[test]
+fn long_and_foreign_text_stays_inside_the_page() {
+    let word = "Donaudampfschifffahrtsgesellschaft".repeat(12);
+    let goal = format!("修复登录错误并编写测试 {word} إصلاح الخطأ {}", "very long goal ".repeat(40));
+    let line = "let value = compute(".to_owned() + &"argument, ".repeat(60) + ");";
+    let columns = "| column ".repeat(20);
+    let table = format!("{columns}|\n{}|\n{columns}|", "|---".repeat(20));
+    let script = serde_json::json!({ "replies": [
+        { "bash": format!("echo {word}; echo {word} >&2; exit 3") },
+        { "write": { "path": format!("{}/{}.rs", "deep/".repeat(12).trim_end_matches('/'), "name".repeat(20)), "content": format!("{line}\n") } },
+        { "say": format!("# {word}\n\n```rust\n{line}\n```\n\n{table}\n\n- `{word}`\n") },
+    ]});
+    let mut desk = Desk::playing(&script.to_string());
+    let (_context, page) = desk.sign_in();
+    desk.start(&page, &goal);
+    page.shows("Details");
+    let session = page.eval("location.pathname").as_str().unwrap().to_owned();
+    let task = desk.program.task();
+    let mut places: Vec<String> = ["/", "/tasks", "/cost"].map(str::to_owned).into();
+    places.push(session);
+    let tabs = ["timeline", "events", "changes", "outputs", "result"];
+    places.extend(tabs.iter().map(|tab| format!("/tasks/{task}/{tab}")));
+    let pictures = std::env::var_os("WINDLASS_STRESS_SCREENSHOTS").map(std::path::PathBuf::from);
+    for (number, place) in places.iter().enumerate() {
+        desk.go(&page, place);
+        for (width, height) in [(1280, 860), (390, 844)] {
+            page.resize(width, height);
+            let over = page.eval("document.documentElement.scrollWidth - innerWidth");
+            assert!(over.as_i64().unwrap() <= 0, "{place} is {over} pixels too wide at {width}");
+            if let Some(directory) = &pictures {
+                page.picture(&directory.join(format!("stress-{number}-{width}.png")));
+            }
+        }
+    }
+}

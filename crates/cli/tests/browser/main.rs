@@ -7,12 +7,18 @@
 mod program;
 mod desk;
 mod watching;
+mod keyboard;
+mod composing;
 mod answering;
 mod steering;
 mod roles;
 mod connections;
 mod hostile;
 mod planning;
+mod workflows;
+mod proposals;
+mod plans;
+mod trouble;
 mod pages;
 
 /// Where this binary's tasks run.

@@ -1,8 +1,9 @@
 //! Every page: in words, in pictures, on a phone, by the rules of accessibility.
 
 use std::path::PathBuf;
+use std::process::Command;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use windlass_testkit::Page;
 
 use crate::desk::Desk;
@@ -42,8 +43,72 @@ replies:
       ```
 "##;
 
+const WORKFLOW: &str = "
+steps:
+  - {name: install, type: script, command: 'echo 214 packages are up to date'}
+  - {name: test, type: script, command: 'echo 3 of 118 tests fail >&2; exit 1', on_fail: continue}
+  - {name: report, type: script, command: 'echo written to output/report.md'}
+";
+
+/// A machine on which every page has something to show.
+fn furnished() -> Program {
+    let program = Program::playing(DAY);
+    let place = program.workspace();
+    let put = |name: &str, text: &str| {
+        let path = place.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    put(".windlass/workflows/nightly.yaml", WORKFLOW);
+    put(".windlass/skills/release/SKILL.md", SKILL);
+    put("plan.json", &plan().to_string());
+    let script =
+        "git init -q -b main && git config user.name Ada && git config user.email ada@example.com
+                  git add -A && git commit -qm start";
+    let made = Command::new("sh").args(["-ec", script]).current_dir(place).output().unwrap();
+    assert!(made.status.success(), "{made:?}");
+    let run = |args: &[&str]| program.windlass(args).expect(0);
+    run(&["trust", "--yes"]);
+    run(&["workflow", "run", "nightly", "nightly tests of main", "--quiet"]);
+    run(&["plan", "activate"]);
+    run(&["schedule", "add", "--start", "write the weekly report", "--cron", "30 9 * * 1"]);
+    let made = run(&["commitments", "commit", "sessions end after 12 hours without use"]);
+    let found = ["--type", "note", "--content", "cookie.rs: renewed at each use"];
+    run(&[&["commitments", "capture", made.stdout.trim()], &found[..]].concat());
+    run(&["commitments", "commit", "the access log names who did what"]);
+    program
+}
+
+const SKILL: &str = "---
+name: release
+description: Use when a release is to be made. It checks the changelog, the version and the tests.
+---
+1. Read `CHANGELOG.md`.
+2. Run the tests.
+";
+
+fn plan() -> Value {
+    let task = |id: &str, title: &str, after: &[&str]| json!({"id": id, "title": title, "bestPatternPrompt": format!("Run `make {id}`"), "dependsOn": after});
+    json!({"id": "login", "title": "Sign in with a link", "phases": [
+        {"id": "design", "title": "Decide how links work", "tasks": [
+            task("t01", "Describe who may sign in and how", &[]),
+            task("t02", "List what could go wrong", &["t01"]),
+        ]},
+        {"id": "build", "title": "Build it", "tasks": [
+            task("t03", "Make links that work once", &[]),
+            task("t04", "Trade a link for a cookie", &["t03"]),
+            task("t05", "Slow down guessing", &[]),
+        ]},
+    ]})
+}
+
 /// The pages and the name of each picture.
-fn places(session: &str, task: &str) -> Vec<(&'static str, String)> {
+fn places(desk: &Desk, session: &str, task: &str) -> Vec<(&'static str, String)> {
+    let runs = desk.program.windlass(&["workflow", "status", "nightly", "--json"]).expect(0);
+    let run: Value = serde_json::from_str(&runs.stdout).unwrap();
+    let promised = desk.program.windlass(&["commitments", "list", "--json"]).expect(0);
+    let all = promised.json_lines();
+    let proven = all.iter().find(|one| one.to_string().contains("12 hours")).unwrap();
     vec![
         ("home", "/".to_owned()),
         ("session", session.to_owned()),
@@ -55,8 +120,11 @@ fn places(session: &str, task: &str) -> Vec<(&'static str, String)> {
         ("task-outputs", format!("/tasks/{task}/outputs")),
         ("task-result", format!("/tasks/{task}/result")),
         ("plans", "/plans".to_owned()),
+        ("commitments", "/commitments".to_owned()),
+        ("commitment", format!("/commitments/{}", proven["id"].as_str().unwrap())),
         ("schedules", "/schedules".to_owned()),
         ("workflows", "/workflows".to_owned()),
+        ("workflow-run", format!("/workflows/{}", run["run"].as_str().unwrap())),
         ("skills", "/skills".to_owned()),
         ("settings", "/settings".to_owned()),
         ("cost", "/cost".to_owned()),
@@ -68,26 +136,54 @@ fn places(session: &str, task: &str) -> Vec<(&'static str, String)> {
 /// the script does not fail. `WINDLASS_SCREENSHOTS` names a directory that gets the pictures.
 #[test]
 fn every_page_fits_is_accessible_and_has_its_picture() {
-    let axe = std::fs::read_to_string(needed("WINDLASS_TEST_AXE")).unwrap();
-    let mut desk = Desk::playing(DAY);
+    let mut desk = Desk::of(furnished());
     let (_context, page) = desk.sign_in();
     desk.start(
         &page,
         "The test in test.sh fails. Find out why, fix total.sh and write a short report.",
     );
     page.shows("The test passes");
-    page.shows("Done");
+    page.shows("Details");
     let session = page.eval("location.pathname").as_str().unwrap().to_owned();
     let task = page.eval("document.querySelector('a[href^=\"/tasks/\"]').getAttribute('href')");
     let task = task.as_str().unwrap().split('/').nth(2).unwrap().to_owned();
     let asking = ask_something(&mut desk, &page);
-    let mut all = places(&session, &task);
+    let mut all = places(&desk, &session, &task);
     all.push(("session-asks", asking));
+    let camera = Camera::new();
     let mut problems = Vec::new();
-    let pictures = std::env::var_os("WINDLASS_SCREENSHOTS").map(PathBuf::from);
     for (name, place) in &all {
         desk.go(&page, place);
         page.until("document.querySelector('main').innerText.trim().length > 0");
+        problems.extend(camera.look(&page, name));
+    }
+    for (name, key, id) in [("palette", "Control+k", "palette"), ("keys", "?", "keys")] {
+        desk.go(&page, &session);
+        page.eval("document.activeElement.blur()");
+        page.press(key);
+        page.until(&format!("document.querySelector('#{id}')?.open"));
+        problems.extend(camera.look(&page, name));
+    }
+    problems.extend(page.complaints());
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+/// Looks at a page in each of its forms.
+struct Camera {
+    axe: String,
+    /// Where pictures go.
+    pictures: Option<PathBuf>,
+}
+
+impl Camera {
+    fn new() -> Self {
+        let axe = std::fs::read_to_string(needed("WINDLASS_TEST_AXE")).unwrap();
+        Self { axe, pictures: std::env::var_os("WINDLASS_SCREENSHOTS").map(PathBuf::from) }
+    }
+
+    /// What is wrong with a page, wide and narrow, light and dark.
+    fn look(&self, page: &Page<'_>, name: &str) -> Vec<String> {
+        let mut problems = Vec::new();
         for (scheme, size, (width, height)) in [
             ("light", "wide", (1280, 860)),
             ("dark", "wide", (1280, 860)),
@@ -100,15 +196,14 @@ fn every_page_fits_is_accessible_and_has_its_picture() {
             if over.as_i64().unwrap() > 0 {
                 problems.push(format!("{name} is {over} pixels too wide at {width}"));
             }
-            problems.extend(check(&page, &axe, &format!("{name}, {scheme}, {size}")));
-            if let Some(directory) = &pictures {
+            problems.extend(check(page, &self.axe, &format!("{name}, {scheme}, {size}")));
+            if let Some(directory) = &self.pictures {
                 page.eval("document.querySelector('#log') ? 0 : scrollTo(0, 0)");
                 page.picture(&directory.join(format!("{name}-{size}-{scheme}.png")));
             }
         }
+        problems
     }
-    problems.extend(page.complaints());
-    assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
 /// A second session that waits for a person.
@@ -134,6 +229,21 @@ fn check(page: &Page<'_>, axe: &str, place: &str) -> Vec<String> {
         format!("{place}: {}: {}\n  {}", one["id"], one["help"], nodes.join("\n  "))
     };
     found.iter().map(|one| words(one)).collect()
+}
+
+/// What a browser fetches before it shows the first page has at most 30 KB, compressed.
+#[test]
+fn the_first_page_is_small() {
+    let mut desk = Desk::playing("replies: []");
+    let (_context, page) = desk.sign_in();
+    desk.go(&page, "/");
+    let sizes = "[...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')]
+        .filter(one => !one.name.includes('/live')).map(one => [one.name, one.encodedBodySize])";
+    let sizes = page.eval(sizes);
+    let sizes = sizes.as_array().unwrap();
+    assert!(sizes.iter().any(|one| one[0].as_str().unwrap().contains("style.css")), "{sizes:?}");
+    let sum: u64 = sizes.iter().filter_map(|one| one[1].as_u64()).sum();
+    assert!((10_000..30 * 1024).contains(&sum), "{sum} bytes: {sizes:?}");
 }
 
 /// MS-163: a proposed skill is in the inbox of the page, with the command that accepts it.

@@ -64,3 +64,53 @@ replies:
     page.click("details.call summary", "echo hello");
     page.shows("Allowed: ");
 }
+
+/// Commands in the background are seen while they run, with what they print, on the session's page and on the task's.
+#[test]
+fn background_commands_are_seen_with_what_they_print() {
+    let gate = Gate::default();
+    let mut desk = Desk::playing("replies: []");
+    let command = "bash: {command: 'echo ready on port 8000; sleep 600', background: true}";
+    desk.program.server.next(Answer::script(command));
+    desk.program.server.next(Answer::script("say: it runs").gated(0, &gate));
+    let (_context, page) = desk.sign_in();
+    desk.start(&page, "start the server");
+    page.shows("Running commands");
+    let card = "document.querySelector('.processes')?.innerText ?? ''";
+    page.until(&format!("({card}).includes('sleep 600')"));
+    page.until(&format!("({card}).includes('ready on port 8000')"));
+    desk.go(&page, &format!("/tasks/{}", desk.program.task()));
+    page.shows("Running commands");
+    page.until(&format!("({card}).includes('ready on port 8000')"));
+    gate.open();
+    page.hides("Running commands");
+}
+
+#[test]
+fn failures_are_shown_alone_and_events_have_addresses() {
+    let script = "replies: [{bash: echo fine}, {bash: 'echo wrong; exit 4'}, {say: finished}]";
+    let mut desk = Desk::playing(script);
+    let (_context, page) = desk.sign_in();
+    desk.start(&page, "try two things");
+    page.shows("finished");
+    page.shows("Details");
+    let task = desk.program.task();
+    desk.go(&page, &format!("/tasks/{task}"));
+    page.until("document.querySelectorAll('.span').length === 5");
+    page.click(".filters a", "Failed only");
+    page.until("document.querySelectorAll('.span').length === 1");
+    page.shows("exit 4");
+    page.click(".filters a", "Everything");
+    page.click(".filters a", "+");
+    page.until("location.search.includes('zoom=2')");
+    page.click(".tabs a", "Events");
+    page.until("document.querySelectorAll('.event').length > 10");
+    let all = page.eval("document.querySelectorAll('.event').length");
+    page.click(".filters a", "Failed only");
+    page.until(&format!("document.querySelectorAll('.event').length < {all}"));
+    let link = page.eval("document.querySelector('.permalink a').getAttribute('href')");
+    let address = format!("/tasks/{task}/events{}", link.as_str().unwrap());
+    desk.go(&page, &address);
+    page.until("document.querySelector(':target .event')");
+    assert_eq!(page.complaints(), Vec::<String>::new());
+}

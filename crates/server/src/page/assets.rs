@@ -27,6 +27,16 @@ pub const ASSETS: &[Asset] = &[
         media: "text/javascript; charset=utf-8",
         text: include_str!("assets/composer.js"),
     },
+    Asset {
+        name: "keys.js",
+        media: "text/javascript; charset=utf-8",
+        text: include_str!("assets/keys.js"),
+    },
+    Asset {
+        name: "review.js",
+        media: "text/javascript; charset=utf-8",
+        text: include_str!("assets/review.js"),
+    },
     Asset { name: "icon.svg", media: "image/svg+xml", text: include_str!("assets/icon.svg") },
 ];
 

@@ -11,9 +11,10 @@ pub struct Bar {
     pub words: String,
 }
 
-const WIDTH: f64 = 720.0;
-const HEIGHT: f64 = 150.0;
-const AXIS: f64 = 20.0;
+const WIDTH: f64 = 980.0;
+const HEIGHT: f64 = 170.0;
+/// Room for the labels, which are larger on a phone.
+const AXIS: f64 = 32.0;
 
 /// Columns side by side. Their amounts are also in words, for readers who do not see them.
 pub fn columns(title: &str, bars: &[Bar]) -> Markup {
@@ -38,7 +39,7 @@ pub fn columns(title: &str, bars: &[Bar]) -> Markup {
                     }
                 }
                 @if number % 7 == bars.len().saturating_sub(1) % 7 {
-                    text.tick x=(format!("{:.1}", x + step * 0.35)) y=(HEIGHT + 15.0)
+                    text.tick x=(format!("{:.1}", x + step * 0.35)) y=(HEIGHT + 26.0)
                         text-anchor=(if number + 1 == bars.len() { "end" } else { "middle" }) { (bar.label) }
                 }
             }

@@ -4,121 +4,31 @@
 //! - An entry has one key for its whole life; what happens to a call or a question later changes its entry.
 //! - The fold is the only source of what is drawn, so that a page that is open and one that is loaded agree.
 
+mod entries;
+
 use std::collections::{BTreeMap, HashMap};
 
-use jiff::Timestamp;
 use serde_json::Value;
 use windlass_coordinator::is_own_file;
-use windlass_core::command::{Deliverable, ResultStatus, TaskResult};
+use windlass_core::command::{ResultStatus, TaskResult};
 use windlass_core::compaction::{Gauge, Limits};
-use windlass_core::error::ErrorDetails;
 use windlass_core::event::{
-    CompactionEnd, Event, LlmResponse, Record, RiskCheck, StatusChanged, SubAgentComplete,
-    SubAgentSpawn, TaskCreated, ToolResult,
+    CompactionEnd, Event, LlmResponse, Record, StatusChanged, SubAgentComplete, TaskCreated,
+    ToolResult,
 };
-use windlass_core::id::{CallId, QuestionId, TaskId};
-use windlass_core::injection::{Control, Injection, InjectionType};
-use windlass_core::outcome::{Fact, Outcome};
-use windlass_core::picture::Picture;
+use windlass_core::id::{CallId, QuestionId};
+use windlass_core::injection::{Injection, InjectionType};
+use windlass_core::outcome::Fact;
 use windlass_core::plan::WorkingPlan;
-use windlass_core::question::{Answer, Question};
+use windlass_core::question::Question;
 use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_term::{event_lines, numbers};
 
+pub use entries::{Asking, AskingState, Body, Call, Doing, Entry, Process, Saying};
+use entries::{control_words, words};
+
 use super::live::Part;
 use super::pieces::Tone;
-
-/// One thing in a conversation.
-#[derive(Clone, Debug)]
-pub struct Entry {
-    /// The event it began with; the page's address of it.
-    pub pos: i64,
-    /// The task whose journal it is in.
-    pub task: TaskId,
-    pub at: Timestamp,
-    pub body: Body,
-    /// As it was last drawn; `None` after a change.
-    drawn: Option<Part>,
-}
-
-/// What an entry shows.
-#[derive(Clone, Debug)]
-pub enum Body {
-    /// A person, or something elsewhere, says something.
-    Said {
-        by: String,
-        text: String,
-        kind: Saying,
-        pictures: Vec<Picture>,
-    },
-    /// The model says something.
-    Reply(Box<LlmResponse>),
-    Call(Box<Call>),
-    Question(Box<Asking>),
-    /// One line about the course of things.
-    Note {
-        tone: Tone,
-        text: String,
-        detail: Option<String>,
-    },
-    /// It could not continue.
-    Failure(Box<ErrorDetails>),
-    Deliverable(Box<Deliverable>),
-    SubAgent {
-        spawn: Box<SubAgentSpawn>,
-        end: Option<Box<SubAgentComplete>>,
-    },
-    /// It is done.
-    Ended(Box<TaskResult>),
-}
-
-/// Who says something, and as what.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Saying {
-    Goal,
-    Message,
-    Event,
-}
-
-/// A call and what is known of it.
-#[derive(Clone, Debug)]
-pub struct Call {
-    pub id: CallId,
-    pub tool: String,
-    pub arguments: Value,
-    /// Why it may run.
-    pub check: Option<RiskCheck>,
-    pub started_at: Option<Timestamp>,
-    pub outcome: Option<Outcome>,
-    pub duration_ms: u64,
-    /// Who was asked, and said what.
-    pub answered: Option<Answer>,
-}
-
-/// A question in the conversation.
-#[derive(Clone, Debug)]
-pub struct Asking {
-    pub question: Question,
-    pub state: AskingState,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AskingState {
-    Open,
-    Answered(Answer),
-    Closed(String),
-}
-
-/// What a task is doing right now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Doing {
-    /// Nothing, or what an entry shows.
-    Nothing,
-    /// The model was asked, by this event.
-    Thinking { since: Timestamp, request: u64 },
-    /// Its context is being summarized.
-    Compacting { since: Timestamp },
-}
 
 /// The conversation of one task.
 #[derive(Clone, Debug)]
@@ -133,6 +43,8 @@ pub struct Conversation {
     pub seq: u64,
     pub model: Option<String>,
     pub changed_files: BTreeMap<String, (usize, usize)>,
+    /// Commands that run in its background.
+    pub processes: BTreeMap<CallId, Process>,
     limits: Option<Limits>,
     context_tokens: u64,
     segments: u32,
@@ -150,6 +62,7 @@ impl Default for Conversation {
             seq: 0,
             model: None,
             changed_files: BTreeMap::new(),
+            processes: BTreeMap::new(),
             limits: None,
             context_tokens: 0,
             segments: 0,
@@ -187,7 +100,7 @@ impl Conversation {
                 call.started_at = Some(record.at);
                 call.arguments = started.arguments.clone();
             }),
-            Event::ToolResult(result) => self.call_ended(result),
+            Event::ToolResult(result) => self.call_ended(record, result),
             Event::QuestionAsked(question) => self.ask(record, question),
             Event::QuestionAnswered(answered) => {
                 self.settle(answered.question, AskingState::Answered(answered.answer.clone()));
@@ -240,8 +153,8 @@ impl Conversation {
             | Event::MemoryFlush(_)
             | Event::RunnerReported(_)
             | Event::CompactionProgress(_)
-            | Event::SandboxStarted(_)
-            | Event::SandboxEnded(_) => {}
+            | Event::SandboxStarted(_) => {}
+            Event::SandboxEnded(_) => self.processes.clear(),
         }
     }
 
@@ -303,9 +216,11 @@ impl Conversation {
                 Some(dropped.reason.clone()),
             ),
             Event::SandboxLost(lost) => {
+                self.processes.clear();
                 ("Its sandbox is gone".to_owned(), Some(lost.reason.clone()))
             }
             Event::CommandExited(exited) => {
+                self.processes.remove(&exited.call);
                 let text = format!("Background command ended: {}", exited.exit);
                 return self.note(record, Tone::Quiet, text, Some(exited.command.clone()));
             }
@@ -364,8 +279,12 @@ impl Conversation {
         });
     }
 
-    fn call_ended(&mut self, result: &ToolResult) {
+    fn call_ended(&mut self, record: &Record, result: &ToolResult) {
         for fact in &result.outcome.facts {
+            if let Fact::BackgroundStarted { call, command } = fact {
+                let process = Process { command: command.clone(), since: record.at };
+                self.processes.insert(*call, process);
+            }
             if let Fact::FileChanged { path, diff, .. } = fact
                 && !is_own_file(path)
             {
@@ -508,54 +427,5 @@ impl Conversation {
 
     pub fn entries(&self) -> &[Entry] {
         &self.entries
-    }
-}
-
-impl Entry {
-    /// Its place on a page. Several calls begin with one event.
-    pub fn key(&self) -> String {
-        match &self.body {
-            Body::Call(call) => call.id.to_string(),
-            Body::Question(asking) => asking.question.id.to_string(),
-            _ => format!("e{}", self.pos),
-        }
-    }
-}
-
-/// Why a task stands still.
-const fn words(reason: StatusReason) -> &'static str {
-    match reason {
-        StatusReason::User => "by a person",
-        StatusReason::Finished => "its work is done",
-        StatusReason::Question => "it asks something",
-        StatusReason::Budget => "its budget is used up",
-        StatusReason::Timeout => "its time is used up",
-        StatusReason::Deadline => "its deadline has passed",
-        StatusReason::Error => "something went wrong",
-        StatusReason::Dependency => "another task comes first",
-        StatusReason::Schedule => "until its next check",
-        StatusReason::MergeConflict => "its work could not be merged",
-        StatusReason::AwaitingMessage => "it waits for a message",
-        StatusReason::ContextFull => "its context is full",
-        StatusReason::RateLimited => "the model server asks to wait",
-        StatusReason::ModelOutage => "the model server does not answer",
-        StatusReason::DiskFull => "the disk is full",
-        StatusReason::Shutdown => "the service stopped",
-    }
-}
-
-/// What a signal did; `None` for one that an event of its own shows.
-fn control_words(control: &Control) -> Option<String> {
-    match control {
-        Control::Revoke { rule } => Some(format!("Asked about again: {rule}")),
-        Control::UseModel { model } => Some(format!("Model: {model}")),
-        Control::Watch { .. } => Some("Watched by a schedule".to_owned()),
-        Control::Unwatch { .. } => Some("No longer watched by a schedule".to_owned()),
-        Control::Grant { rule } => Some(format!("Allowed in this session: {rule}")),
-        Control::ChangeAxes { .. }
-        | Control::Pause
-        | Control::Resume
-        | Control::Cancel { .. }
-        | Control::Expire { .. } => None,
     }
 }

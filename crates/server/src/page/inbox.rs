@@ -1,15 +1,17 @@
 //! The inbox: every question that waits for a person, one tap each, and who answered the last ones.
 
 use maud::{Markup, html};
+use serde_json::json;
 use windlass_coordinator::Error;
 use windlass_coordinator::skill_proposals::Proposal;
 use windlass_coordinator::views::{OpenQuestion, QuestionRow, QuestionState};
 use windlass_core::shown::shown_line;
 
 use super::live::{Live, Part};
-use super::pieces;
+use super::pieces::{self, Action};
 use super::question::{self, AskedCall};
 use super::view::{Reading, View};
+use crate::auth::Access;
 
 /// Answers that are shown below the open questions.
 const ANSWERED: u32 = 10;
@@ -30,20 +32,22 @@ impl View for InboxPage {
                 answered.push(Part::new(format!("a-{}", row.question.id), answered_row(&row)));
             }
         }
+        let decides = reading.user.access == Access::Admin;
         let mut proposed = Vec::new();
         for one in reading.coordinator.skill_proposals().open()? {
             if is_visible(reading, &one)? {
-                proposed.push(Part::new(format!("s-{}", one.number), proposal_row(&one)));
+                proposed.push(Part::new(format!("s-{}", one.number), proposal_row(&one, decides)));
             }
         }
         let none = open.is_empty() && proposed.is_empty();
-        let has_answers = !answered.is_empty();
+        let (has_answers, has_proposals) = (!answered.is_empty(), !proposed.is_empty());
         Ok(Some(
             Live::new("Inbox")
                 .part("no-questions", html! {
                     @if none { (pieces::nothing("Nothing waits for you", html! { "Questions of all tasks appear here." })) }
                 })
                 .list("questions", open)
+                .part("proposals-title", html! { @if has_proposals { h2 { "Proposed skills" } } })
                 .list("proposals", proposed)
                 .part("answered-title", html! { @if has_answers { h2 { "Answered" } } })
                 .list("answered", answered),
@@ -61,6 +65,7 @@ impl View for InboxPage {
                 }
                 (live.place("no-questions"))
                 (live.place("questions"))
+                (live.place("proposals-title"))
                 div.rows { (live.place("proposals")) }
                 (live.place("answered-title"))
                 div.rows { (live.place("answered")) }
@@ -80,7 +85,14 @@ fn is_visible(reading: &Reading<'_>, proposal: &Proposal) -> Result<bool, Error>
 }
 
 /// A proposed skill: what tasks have in common, and the command that tries it and writes it.
-fn proposal_row(proposal: &Proposal) -> Markup {
+/// Accepting one tries it first, which takes a while and a model, so it is a command.
+fn proposal_row(proposal: &Proposal, decides: bool) -> Markup {
+    let decline = Action {
+        label: "Decline",
+        path: format!("/v1/skills/proposals/{}/reject", proposal.number),
+        body: json!({ "reason": "declined on the page" }),
+        class: "small",
+    };
     html! {
         div.row {
             span.row-main {
@@ -91,6 +103,10 @@ fn proposal_row(proposal: &Proposal) -> Markup {
                 }
             }
             (pieces::time(proposal.made_at))
+            @if decides {
+                button.small type="button" data-copy=(proposal.accept_command()) { "Copy the command" }
+                (decline.button())
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use windlass_coordinator::slash::TABLE;
 
 use super::assets;
 use super::live::Live;
-use super::pieces::icon;
+use super::pieces::{goal_line, icon};
 use super::view::Reading;
 use crate::auth::User;
 
@@ -76,8 +76,8 @@ pub fn page(base: &str, view: &str, user: &User, live: &Live, content: &Markup) 
                 title { (live.title()) " · Windlass" }
                 link rel="icon" id="icon" href=(assets::path("icon.svg")) type="image/svg+xml";
                 link rel="stylesheet" href=(assets::path("style.css"));
-                script src=(assets::path("app.js")) defer {}
-                script src=(assets::path("composer.js")) defer {}
+                @for script in ["app.js", "composer.js", "keys.js"] { script src=(assets::path(script)) defer {} }
+                @if has_changes(view) { script src=(assets::path("review.js")) defer {} }
             }
             body data-view=(view) data-user=(user.name) data-access=(user.access) {
                 a.skip href="#main" { "Skip to the content" }
@@ -92,6 +92,12 @@ pub fn page(base: &str, view: &str, user: &User, live: &Live, content: &Markup) 
             }
         }
     }
+}
+
+/// Whether a page shows changes that can be commented on.
+fn has_changes(view: &str) -> bool {
+    let path = view.split('?').next().unwrap_or(view);
+    path.starts_with("/tasks/") && path.ends_with("/changes")
 }
 
 fn navigation(view: &str, live: &Live) -> Markup {
@@ -120,23 +126,33 @@ fn navigation(view: &str, live: &Live) -> Markup {
                     }
                 }
             }
+            div.nav-tools {
+                button.find type="button" data-palette aria-label="Find a page, an action or a command" hidden {
+                    (icon(r#"<circle cx="9" cy="9" r="5"/><path d="m13 13 4 4"/>"#)) span { "Find" } kbd {}
+                }
+                button.quiet type="button" data-keys hidden { "Keys" kbd { "?" } }
+            }
         }
     }
 }
 
 /// Adds to a page what every page shows: how many questions wait.
 pub fn with_shell(live: Live, reading: &Reading<'_>) -> Result<Live, Error> {
-    let mut count = 0;
+    let (mut count, mut newest) = (0, None);
     for task in reading.coordinator.inbox().askers()? {
-        count += usize::from(reading.may_see_task(task)?);
+        if reading.may_see_task(task)? {
+            (count, newest) = (count + 1, Some(task));
+        }
     }
-    Ok(live.part("inbox-count", inbox_count(count)))
+    let row = newest.map(|task| reading.coordinator.tasks().get(task)).transpose()?.flatten();
+    let goal = row.map(|row| goal_line(&row.goal)).unwrap_or_default();
+    Ok(live.part("inbox-count", inbox_count(count, &goal)))
 }
 
-/// How many questions wait; the script puts it into the title and the icon.
-fn inbox_count(count: usize) -> Markup {
+/// How many questions wait, and what for; the script puts it into the title, the icon and a notification.
+fn inbox_count(count: usize, goal: &str) -> Markup {
     html! {
-        span.badge data-count=(count) hidden[count == 0] {
+        span.badge data-count=(count) data-newest=(goal) hidden[count == 0] {
             (count) span.visually-hidden { " open" }
         }
     }

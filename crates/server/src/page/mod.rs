@@ -7,7 +7,6 @@
 
 mod login;
 mod view;
-mod workflows;
 mod live;
 mod stream;
 mod previews;
@@ -19,6 +18,7 @@ mod home;
 mod session;
 mod mode;
 mod queue;
+mod processes;
 mod conversation;
 mod entry;
 mod question;
@@ -28,6 +28,8 @@ mod task;
 mod timeline;
 mod output;
 mod schedules;
+mod workflows;
+mod workflow_run;
 mod plans;
 mod commitments;
 mod skills;
@@ -67,6 +69,7 @@ const PAGES: &[&str] = &[
     "/outputs/{call}",
     "/schedules",
     "/workflows",
+    "/workflows/{id}",
     "/plans",
     "/commitments",
     "/commitments/{id}",
@@ -91,18 +94,29 @@ pub fn routes() -> Router<AppState> {
 }
 
 /// A page as it is now.
-async fn show(State(state): State<AppState>, user: User, uri: Uri) -> Result<Response, Problem> {
+async fn show(State(state): State<AppState>, user: User, uri: Uri) -> Response {
     let address = uri.path_and_query().map_or("/", |address| address.as_str());
     let Some(view) = view::of(uri.path(), uri.query().unwrap_or_default()) else {
-        return Ok(nothing_here(&state, address, &user));
+        return nothing_here(&state, address, &user);
     };
-    let failed = || {
-        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "not-drawn", "the page could not be drawn")
+    let (view, live) = match stream::draw(&state, &user, view).await {
+        Ok(drawn) => drawn,
+        Err(problem) => return not_drawn(&state, address, &user, &problem),
     };
-    let (view, live) = stream::draw(&state, &user, view).await.ok_or_else(failed)?;
-    let Some(live) = live else { return Ok(nothing_here(&state, address, &user)) };
+    let Some(live) = live else { return nothing_here(&state, address, &user) };
     let frame = view.frame(&live);
-    Ok(page(&state, StatusCode::OK, &layout::page(&state.base, address, &user, &live, &frame)))
+    page(&state, StatusCode::OK, &layout::page(&state.base, address, &user, &live, &frame))
+}
+
+/// A page that could not be drawn. The script loads it again as soon as it can be.
+fn not_drawn(state: &AppState, address: &str, user: &User, problem: &Problem) -> Response {
+    let words = html! {
+        span data-failed { (windlass_core::shown::shown_line(&problem.detail)) ". " }
+        a href=(address) { "Try again" }
+    };
+    let content = pieces::nothing("This page could not be drawn just now", words);
+    let live = Live::new("Not drawn");
+    page(state, problem.code(), &layout::page(&state.base, address, user, &live, &content))
 }
 
 fn nothing_here(state: &AppState, address: &str, user: &User) -> Response {

@@ -51,7 +51,7 @@ fn plan(status: &PlanStatus) -> Markup {
         class: "small",
     };
     html! {
-        section.plan {
+        section.whole-plan {
             div.row {
                 span.row-main {
                     span.row-title dir="auto" { (shown_line(&status.title)) }
@@ -75,32 +75,36 @@ fn plan(status: &PlanStatus) -> Markup {
 fn phase(phase: &PhaseStatus) -> Markup {
     let label = format!("{} of {} tasks done", phase.done, phase.total);
     html! {
-        div.row {
-            span.row-main {
-                span.row-title dir="auto" { (phase.state.sign()) " " (shown_line(&phase.title)) }
-                progress max=(phase.total.max(1)) value=(phase.done) aria-label=(label) { (label) }
-                span.row-sub {
-                    @for task in &phase.tasks { (self::task(task)) }
-                }
+        div.row.phase {
+            div.row-main {
+                span.row-title dir="auto" { (shown_line(&phase.title)) }
+                ul.phase-tasks { @for task in &phase.tasks { (self::task(task)) } }
             }
+            progress max=(phase.total.max(1)) value=(phase.done) aria-label=(label) { (label) }
             span.chip.(tone(phase.state).class()) { (phase.state.as_str()) }
         }
     }
 }
 
 fn task(task: &PlanTaskStatus) -> Markup {
-    let words = format!("{} {}: {}", task.id, task.words(), shown_line(&task.title));
     let tone = match task.status {
         TaskStatus::Done => Tone::Good,
         TaskStatus::Failed | TaskStatus::Cancelled => Tone::Bad,
-        _ => Tone::Quiet,
+        TaskStatus::Running | TaskStatus::Verifying | TaskStatus::Retrying => Tone::Info,
+        TaskStatus::Blocked | TaskStatus::Reviewing => Tone::Warning,
+        TaskStatus::Todo | TaskStatus::Paused => Tone::Quiet,
     };
     html! {
-        span.chip.(tone.class()) {
-            @match task.task_id {
-                Some(id) => a href=(format!("/tasks/{id}")) { (words) },
-                None => (words),
+        li {
+            span.mark.(tone.class()) aria-hidden="true" {}
+            code { (shown_line(&task.id)) }
+            span.words dir="auto" {
+                @match task.task_id {
+                    Some(id) => a href=(format!("/tasks/{id}")) { (shown_line(&task.title)) },
+                    None => (shown_line(&task.title)),
+                }
             }
+            span.hint { (shown_line(&task.words())) }
         }
     }
 }

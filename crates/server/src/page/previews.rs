@@ -17,6 +17,8 @@ use windlass_core::id::{CallId, TaskId};
 const MAX_TEXT_BYTES: usize = 256 * 1024;
 /// Bytes that are kept of what a running call prints, from its end.
 const MAX_OUTPUT_BYTES: usize = 8 * 1024;
+/// Calls whose output is kept beyond a request. What is still running prints again.
+const MAX_OUTPUTS: usize = 32;
 
 /// What a task says and prints right now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,7 +31,7 @@ pub struct Partial {
     pub calls: Vec<String>,
     /// Why the reply is begun again.
     pub retry: Option<String>,
-    /// What running calls have printed, its end.
+    /// What calls and commands in the background have printed, its end.
     pub outputs: HashMap<CallId, String>,
     /// The event that asked for the reply.
     pub request: Option<u64>,
@@ -92,7 +94,14 @@ impl Previews {
 impl Partial {
     fn add(&mut self, live: Live) {
         match live {
-            Live::Asked { seq } => *self = Self { request: Some(seq), ..Self::default() },
+            // What commands in the background print stays in sight.
+            Live::Asked { seq } => {
+                self.drop_reply();
+                self.request = Some(seq);
+                if self.outputs.len() > MAX_OUTPUTS {
+                    self.outputs.clear();
+                }
+            }
             Live::Ended => *self = Self::default(),
             Live::Reply(StreamEvent::Text(text)) => {
                 self.retry = None;
@@ -181,8 +190,10 @@ mod tests {
         let partial = previews.of(task).unwrap();
         assert_eq!((partial.request, partial.text.as_str()), (Some(3), "one"));
         add(Live::Asked { seq: 7 });
-        let next = Partial { request: Some(7), ..Partial::default() };
-        assert_eq!(previews.of(task), Some(next));
+        let partial = previews.of(task).unwrap();
+        assert_eq!((partial.request, partial.text.as_str()), (Some(7), ""));
+        // A command may run on in the background.
+        assert_eq!(partial.outputs[&call], "printed");
         add(Live::Ended);
         assert_eq!(previews.of(task), None);
     }

@@ -22,7 +22,7 @@ use super::pieces::{self, Action};
 use super::previews::Partial;
 use super::question::{self, AskedCall};
 use super::view::{Query, Reading, View};
-use super::{layout, mode, queue};
+use super::{layout, mode, processes, queue};
 
 /// Entries that are shown at first; the rest is a link away.
 const WINDOW: usize = 200;
@@ -299,6 +299,9 @@ fn asks(drawn: &Drawn<'_>) -> Vec<Part> {
 fn side(drawn: &Drawn<'_>, current: Option<&Conversation>) -> Markup {
     html! {
         @if let Some(plan) = current.and_then(|one| one.plan.as_ref()) { (plan_card(plan)) }
+        @if let (Some(active), Some(current)) = (drawn.active, current) {
+            (processes::card(active, current, drawn.partial.as_ref()))
+        }
         @if let Some(files) = current.map(|one| &one.changed_files).filter(|files| !files.is_empty()) {
             section.card {
                 h2 { "Changed files" }

@@ -4,6 +4,7 @@
 //! - The first patch of each page holds all of it. Whoever reconnects, after whatever happened, has everything.
 //! - A reader is asked for at most [`MAX_VIEWS`] pages, and a page is drawn at most every [`PACE`].
 //! - A slow reader delays nobody: its patches are drawn when it takes them, from what is true then.
+//! - A page that could not be drawn says so, and is drawn again from nothing until it can be.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -23,6 +24,7 @@ use super::live::{Live, Sent};
 use super::view::{self, Reading, View};
 use super::{assets, layout};
 use crate::auth::User;
+use crate::problem::Problem;
 use crate::state::AppState;
 
 /// Pages of one connection.
@@ -33,6 +35,8 @@ const PACE: Duration = Duration::from_millis(80);
 const BEAT: Duration = Duration::from_secs(15);
 /// How long something may go unseen that nobody commits: a process that ends, a clock that passes.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
+/// The same while a page could not be drawn.
+const TRY_AGAIN: Duration = Duration::from_secs(1);
 /// How long a connection lives. A new one renews the cookie.
 const LIFETIME: Duration = Duration::from_secs(600);
 
@@ -60,14 +64,27 @@ struct Open {
     /// Absent while it is drawn on another thread.
     view: Option<Box<dyn View>>,
     sent: Sent,
+    /// Whether the last drawing failed.
+    is_stale: bool,
 }
 
 impl Open {
     fn new(address: String) -> Option<Self> {
-        let (path, query) = address.split_once('?').unwrap_or((&address, ""));
-        let view = view::of(path, query)?;
-        Some(Self { address, view: Some(view), sent: Sent::default() })
+        let view = view_at(&address)?;
+        Some(Self { address, view: Some(view), sent: Sent::default(), is_stale: false })
     }
+
+    /// Takes note of whether it could be drawn; what to say where that has changed.
+    fn note(&mut self, is_stale: bool) -> Option<Event> {
+        let changed = std::mem::replace(&mut self.is_stale, is_stale) != is_stale;
+        let event = Event::default().event(if is_stale { "stale" } else { "fresh" });
+        changed.then(|| event.data(json!({ "view": self.address }).to_string()))
+    }
+}
+
+fn view_at(address: &str) -> Option<Box<dyn View>> {
+    let (path, query) = address.split_once('?').unwrap_or((address, ""));
+    view::of(path, query)
 }
 
 struct Connection {
@@ -120,7 +137,8 @@ impl Connection {
                 return None;
             }
             let beat = self.said_at + BEAT;
-            let look = self.drawn_at + LOOK_AGAIN;
+            let is_stale = self.views.iter().any(|open| open.is_stale);
+            let look = self.drawn_at + if is_stale { TRY_AGAIN } else { LOOK_AGAIN };
             tokio::select! {
                 () = self.state.events.stopped() => return None,
                 () = sleep_until(self.until) => {
@@ -149,8 +167,9 @@ impl Connection {
         for open in &mut self.views {
             let Some(view) = open.view.take() else { continue };
             match draw(&self.state, &self.user, view).await {
-                Some((view, Some(live))) => {
+                Ok((view, Some(live))) => {
                     open.view = Some(view);
+                    self.ready.extend(open.note(false));
                     let Some(patch) = open.sent.patch(&open.address, &live) else { continue };
                     let patch = patch.with_base(&self.state.base);
                     self.count += 1;
@@ -158,9 +177,13 @@ impl Connection {
                     let event = Event::default().event("patch").id(self.count.to_string());
                     self.ready.push_back(event.data(data));
                 }
-                // Gone, or not to be read just now: the page keeps what it has.
-                Some((view, None)) => open.view = Some(view),
-                None => {}
+                // Gone, or no longer for this reader: the page keeps what it has.
+                Ok((view, None)) => open.view = Some(view),
+                // What the failed drawing left behind may be half of something, so it begins from nothing.
+                Err(_) => {
+                    open.view = view_at(&open.address);
+                    self.ready.extend(open.note(true));
+                }
             }
         }
     }
@@ -182,7 +205,7 @@ pub async fn draw(
     state: &AppState,
     user: &User,
     mut view: Box<dyn View>,
-) -> Option<(Box<dyn View>, Option<Live>)> {
+) -> Result<(Box<dyn View>, Option<Live>), Problem> {
     let (user, about) = (user.clone(), state.about.clone());
     let (previews, drafts) = (state.previews.clone(), state.drafts.clone());
     let (checkup, queues) = (state.checkup.clone(), state.queues.clone());
@@ -200,11 +223,8 @@ pub async fn draw(
         let live = live.map(|live| layout::with_shell(live, &reading)).transpose()?;
         Ok((view, live))
     };
-    match state.read(read).await {
-        Ok(drawn) => Some(drawn),
-        Err(problem) => {
-            tracing::warn!(problem = problem.detail, "a page could not be drawn");
-            None
-        }
-    }
+    let drawn = state.read(read).await;
+    drawn.inspect_err(|problem| {
+        tracing::warn!(problem = problem.detail, "a page could not be drawn")
+    })
 }

@@ -12,7 +12,7 @@ use windlass_term::{event_lines, numbers, strip_controls};
 use super::conversation::Conversation;
 use super::live::{Live, Part};
 use super::view::{Query, Reading, View};
-use super::{diff, markdown, pieces, session, timeline};
+use super::{diff, markdown, pieces, processes, session, timeline};
 
 /// Events of one page.
 const EVENTS: usize = 300;
@@ -143,7 +143,11 @@ impl View for TaskPage {
         let children = views.iter().filter(|one| one.row.parent_id == Some(self.id));
         let children: Vec<&TaskView> = children.collect();
         let live = Live::new(pieces::goal_line(&view.row.goal))
-            .part("head", head(view, &self.conversation, &children));
+            .part("head", head(view, &self.conversation, &children))
+            .part("processes", {
+                let partial = reading.previews.of(self.id);
+                processes::card(view, &self.conversation, partial.as_ref())
+            });
         self.content(reading, live).map(Some)
     }
 
@@ -154,6 +158,7 @@ impl View for TaskPage {
         html! {
             div.task {
                 (live.place("head"))
+                (live.place("processes"))
                 nav.tabs aria-label="Parts of the task" {
                     @for (tab, name, words) in Tab::EACH {
                         a href=(format!("{base}/{name}")) aria-current=[(tab == self.tab).then_some("page")] { (words) }

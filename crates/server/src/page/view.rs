@@ -8,10 +8,9 @@ use super::drafts::Drafts;
 use super::live::Live;
 use super::previews::Previews;
 use super::task::{Tab, TaskPage};
-use super::workflows;
 use super::{
     commitments, cost, health, home, inbox, output, plans, schedules, session, settings, skills,
-    tasks,
+    tasks, workflow_run, workflows,
 };
 use crate::about::About;
 use crate::auth::User;
@@ -68,6 +67,7 @@ pub fn of(path: &str, query: &str) -> Option<Box<dyn View>> {
         ["commitments", id] => Box::new(commitments::CommitmentPage { id: id.parse().ok()? }),
         ["schedules"] => Box::new(schedules::SchedulesPage),
         ["workflows"] => Box::new(workflows::WorkflowsPage),
+        ["workflows", id] => Box::new(workflow_run::WorkflowRunPage { id: id.parse().ok()? }),
         ["skills"] => Box::new(skills::SkillsPage),
         ["settings"] => Box::new(settings::SettingsPage),
         ["health"] => Box::new(health::HealthPage::new(&query)),

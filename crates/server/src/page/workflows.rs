@@ -1,10 +1,13 @@
-//! Runs of workflows: what their steps came to.
+//! Runs of workflows, and who works in worktrees now.
 
 use maud::{Markup, html};
 use windlass_coordinator::Error;
+use windlass_coordinator::parallel::WorkerView;
 use windlass_coordinator::workflows::{RunView, StepView};
-use windlass_core::shown::{shown, shown_line};
+use windlass_core::id::TaskId;
+use windlass_core::shown::shown_line;
 use windlass_core::status::TaskStatus;
+use windlass_term::numbers;
 
 use super::live::{Live, Part};
 use super::pieces::{self, Tone};
@@ -18,82 +21,135 @@ pub struct WorkflowsPage;
 impl View for WorkflowsPage {
     fn live(&mut self, reading: &Reading<'_>) -> Result<Option<Live>, Error> {
         let workflows = reading.coordinator.workflows();
-        let mut parts = Vec::new();
+        let mut runs = Vec::new();
         for row in workflows.runs(RUNS)? {
-            let origin = reading.coordinator.tasks().origin(row.run)?;
-            if origin.is_some_and(|origin| reading.user.may_see(origin.user.as_deref())) {
-                parts.push(Part::new(row.run.to_string(), run(&workflows.status(row.run)?)));
+            if may_see_run(reading, row.run)? {
+                let view = workflows.status(row.run)?;
+                runs.push(Part::new(row.run.to_string(), run(&view, row.updated_at)));
             }
         }
-        let none = parts.is_empty();
+        let mut workers = Vec::new();
+        for view in reading.coordinator.parallel().workers()? {
+            if may_see_run(reading, view.run)? {
+                workers.push(Part::new(format!("worker-{}", view.task), worker(&view)));
+            }
+        }
+        let (none, at_work) = (runs.is_empty(), workers.len());
+        let start = html! {
+            "Run one with " code { "windlass workflow run NAME" } ", or tasks side by side with "
+            code { "windlass parallel run" } "."
+        };
         Ok(Some(
             Live::new("Workflows")
-                .part("no-runs", html! {
-                    @if none {
-                        (pieces::nothing("No workflow has run", html! { "Run one with " code { "windlass workflow run" } "." }))
-                    }
+                .part("workers-title", html! {
+                    @if at_work > 0 { h2 { "At work in worktrees" span.count { (at_work) } } }
                 })
-                .list("runs", parts),
+                .list("workers", workers)
+                .part("no-runs", html! { @if none { (pieces::nothing("No workflow has run", start)) } @else { h2 { "Runs" } } })
+                .list("runs", runs),
         ))
     }
 
     fn frame(&self, live: &Live) -> Markup {
         html! {
             header.page-head { div.page-title { h1 { "Workflows" } } }
+            (live.place("workers-title"))
+            div.rows { (live.place("workers")) }
             (live.place("no-runs"))
             div.rows { (live.place("runs")) }
         }
     }
 }
 
-/// A run with its steps and worktrees.
-fn run(view: &RunView) -> Markup {
+/// Whether the reader may see a run.
+pub fn may_see_run(reading: &Reading<'_>, run: TaskId) -> Result<bool, Error> {
+    let origin = reading.coordinator.tasks().origin(run)?;
+    Ok(origin.is_some_and(|origin| reading.user.may_see(origin.user.as_deref())))
+}
+
+/// A run in the list: what it is for, how far it is, what it left behind.
+fn run(view: &RunView, updated_at: jiff::Timestamp) -> Markup {
+    let title = match view.title.is_empty() {
+        true => view.workflow.clone(),
+        false => format!("{}: {}", view.workflow, view.title),
+    };
     html! {
-        section.run {
-            h2 {
-                a href=(format!("/tasks/{}", view.run)) { (shown_line(&view.workflow)) }
-                " " span.chip.(tone(view.status).class()) { (view.status) }
-            }
-            @if !view.title.is_empty() { p dir="auto" { (shown_line(&view.title)) } }
-            @if let Some(detail) = &view.detail { p.hint { (shown_line(detail)) } }
-            div.scroll tabindex="0" {
-                table.figures-table {
-                    thead { tr { th { "Step" } th { "Type" } th { "Status" } th { "Error" } } }
-                    tbody { @for one in &view.steps { (step(one)) } }
+        a.row href=(format!("/workflows/{}", view.run)) {
+            span.row-main {
+                span.row-title dir="auto" { (pieces::goal_line(&title)) }
+                (steps_bar(&view.steps))
+                span.row-sub {
+                    (pieces::time(updated_at))
+                    @if let Some(last) = view.steps.last() { span { "last step " code { (shown_line(&last.step)) } ", " (last.status) } }
+                    @if !view.worktrees.is_empty() { span { (numbers::plural(view.worktrees.len(), "worktree")) } }
+                    @if let Some(detail) = &view.detail { span dir="auto" { (pieces::goal_line(detail)) } }
                 }
             }
-            @for tree in &view.worktrees {
-                p.hint { "Worktree " (tree.state) ": " code { (shown_line(&tree.path)) } " on " code { (shown_line(&tree.branch)) } }
-            }
+            (status_chip(view.status))
         }
     }
 }
 
-fn step(step: &StepView) -> Markup {
+/// The steps as a row of marks, one for each attempt.
+fn steps_bar(steps: &[StepView]) -> Markup {
+    let ended = steps.iter().filter(|step| step.status != "running").count();
+    let label = format!("{ended} of {} steps ended", steps.len());
     html! {
-        tr {
-            td {
-                @if let Some(task) = step.task {
-                    a href=(format!("/tasks/{task}")) { (shown_line(&step.step)) }
-                } @else { (shown_line(&step.step)) }
+        @if !steps.is_empty() {
+            span.steps-bar role="img" aria-label=(label) {
+                @for step in steps { span.step-mark.(step_tone(&step.status).class()) title=(shown_line(&step.step)) {} }
             }
-            td { (step.kind) }
-            td { (step.status) }
-            td { (shown(step.error.as_deref().unwrap_or_default())) }
         }
     }
 }
 
-fn tone(status: TaskStatus) -> Tone {
+/// How a step ended, as a colour.
+pub fn step_tone(status: &str) -> Tone {
     match status {
+        "succeeded" => Tone::Good,
+        "failed" => Tone::Bad,
+        "running" => Tone::Info,
+        _ => Tone::Quiet,
+    }
+}
+
+/// Where a run stands.
+pub fn status_chip(status: TaskStatus) -> Markup {
+    let tone = match status {
         TaskStatus::Done => Tone::Good,
-        TaskStatus::Failed | TaskStatus::Blocked => Tone::Bad,
-        TaskStatus::Todo
-        | TaskStatus::Running
+        TaskStatus::Failed => Tone::Bad,
+        TaskStatus::Blocked => Tone::Warning,
+        TaskStatus::Running
         | TaskStatus::Verifying
         | TaskStatus::Reviewing
-        | TaskStatus::Paused
-        | TaskStatus::Retrying
-        | TaskStatus::Cancelled => Tone::Quiet,
+        | TaskStatus::Retrying => Tone::Info,
+        TaskStatus::Todo | TaskStatus::Paused | TaskStatus::Cancelled => Tone::Quiet,
+    };
+    html! { span.chip.(tone.class()) { (status) } }
+}
+
+/// A worker in its worktree: what it does, what it will edit, and whether it gives signs of life.
+fn worker(view: &WorkerView) -> Markup {
+    let (words, tone) = match view.alive {
+        true => (view.activity.as_deref().unwrap_or("at work"), Tone::Info),
+        false => ("silent", Tone::Warning),
+    };
+    html! {
+        div.row {
+            span.row-main {
+                a.row-title href=(format!("/tasks/{}", view.task)) dir="auto" { (shown_line(view.step.as_deref().unwrap_or(&view.goal))) }
+                span.row-sub {
+                    span { (shown_line(&view.runner)) }
+                    span { "sign of life " (pieces::time(view.last_heartbeat_at)) }
+                    span { (numbers::dollars(view.cost_usd)) }
+                    a href=(format!("/workflows/{}", view.run)) { "run" }
+                }
+                span.row-sub { code.path { (shown_line(&view.worktree_path)) } }
+                @if !view.claims.is_empty() {
+                    span.row-sub { "will edit" @for claim in &view.claims { code { (shown_line(claim)) } } }
+                }
+            }
+            span.chip.(tone.class()) { (shown_line(words)) }
+        }
     }
 }

@@ -125,12 +125,37 @@ impl<'a> Page<'a> {
         self.call("Input.insertText", json!({ "text": words }));
     }
 
-    /// Presses a key, such as `Enter`.
+    /// Presses a key, such as `Enter`, `?` or `Control+k`.
     pub fn press(&self, key: &str) {
+        const CONTROL: u32 = 2;
+        let (modifiers, key) = match key.strip_prefix("Control+") {
+            Some(key) => (CONTROL, key),
+            None => (0, key),
+        };
+        let (code, text) = match key {
+            "Enter" => (13, "\r"),
+            "Escape" => (27, ""),
+            "ArrowUp" => (38, ""),
+            "ArrowDown" => (40, ""),
+            letter if modifiers == 0 => (0, letter),
+            _ => (0, ""),
+        };
         for kind in ["keyDown", "keyUp"] {
-            let text = if key == "Enter" { "\r" } else { key };
-            self.call("Input.dispatchKeyEvent", json!({ "type": kind, "key": key, "code": key, "text": text, "windowsVirtualKeyCode": 13 }));
+            let mut event = json!({ "type": kind, "key": key, "modifiers": modifiers, "windowsVirtualKeyCode": code });
+            if kind == "keyDown" && !text.is_empty() {
+                event["text"] = text.into();
+            }
+            self.call("Input.dispatchKeyEvent", event);
         }
+    }
+
+    /// Chooses a file in a field for files, as the browser's own dialog does.
+    pub fn choose_file(&self, selector: &str, file: &Path) {
+        let wanted =
+            json!({ "expression": format!("document.querySelector({})", json!(selector)) });
+        let found = self.call("Runtime.evaluate", wanted);
+        let object = &found["result"]["objectId"];
+        self.call("DOM.setFileInputFiles", json!({ "files": [file], "objectId": object }));
     }
 
     /// Gives the page a size.

@@ -38,10 +38,12 @@ function countSeconds(root = document) {
 setInterval(() => { if (!document.hidden && $("[data-since]")) countSeconds(); }, 1000);
 
 // What the page knows about its connection.
-let lostSince = null;
+let lostSince = null, staleSince = null;
 function banner() {
   const line = $("#banner");
-  const text = reloadWanted ? "Windlass was updated. " : lostSince ? `Disconnected since ${clock.format(lostSince)}. Trying again …` : "";
+  const text = reloadWanted ? "Windlass was updated. "
+    : lostSince ? `Disconnected since ${clock.format(lostSince)}. Trying again …`
+    : staleSince ? `Not up to date since ${clock.format(staleSince)}: the server could not draw this page. Trying again …` : "";
   if (line.dataset.text === text) return;
   line.dataset.text = text;
   line.textContent = text;
@@ -62,6 +64,7 @@ function say(text) {
 
 // Patches: elements by id, and the order of lists.
 function applyPatch(patch) {
+  if ($("[data-failed]")) return location.reload();
   const atEnd = innerHeight + scrollY >= document.documentElement.scrollHeight - 80;
   const fresh = new Map();
   let added = false;
@@ -144,18 +147,22 @@ function showCount() {
   icon.dataset.plain ??= icon.href;
   icon.href = count ? badgeIcon() : icon.dataset.plain;
   if (lastCount !== null && count > lastCount) notify(count);
+  if (!count) { notice?.close(); notice = null; }
   lastCount = count;
 }
 function badgeIcon() {
   const svg = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24"><g fill="none" stroke="#1d5f8a" stroke-width="2.4" stroke-linecap="round"><circle cx="12" cy="12" r="5"/><path d="M12 2v5M12 17v5M2 12h5M17 12h5"/></g><circle cx="18" cy="6" r="6" fill="#c25a00"/></svg>`;
   return `data:image/svg+xml,${encodeURIComponent(svg)}`;
 }
-// Only when no page is seen: whoever looks at one sees the question.
+// Only when no page is seen: whoever looks at one sees the question. It goes when the questions are answered, wherever.
+let notice = null;
 function notify(count) {
   const wanted = store("notify") === "1" && "Notification" in window && Notification.permission === "granted";
-  if (!wanted || !document.hidden || !isLeader) return;
-  const note = new Notification("Windlass waits for you", { body: count === 1 ? "One open question" : `${count} open questions`, tag: "windlass" });
-  note.onclick = () => { focus(); location.href = `${base}/inbox`; note.close(); };
+  if (!wanted || !isLeader || anyInSight()) return;
+  const goal = $("[data-count]")?.dataset.newest ?? "";
+  const body = count === 1 ? goal : `${goal}, and ${count - 1} more`;
+  notice = new Notification("Windlass waits for you", { body, tag: "windlass" });
+  notice.onclick = () => { focus(); location.href = `${base}/inbox`; notice.close(); };
 }
 for (const button of all("[data-notify]")) {
   if (!("Notification" in window)) continue;
@@ -189,7 +196,7 @@ function shown() {
 }
 function take(message) {
   if (message.kind === "hello") {
-    lostSince = null;
+    lostSince = staleSince = null;
     reloadWanted = message.data.version !== version;
     banner();
   } else if (message.kind === "lost") {
@@ -197,6 +204,9 @@ function take(message) {
     banner();
   } else if (message.kind === "patch" && message.data.view === view) {
     applyPatch(message.data);
+  } else if (["stale", "fresh"].includes(message.kind) && message.data.view === view) {
+    staleSince = message.kind === "stale" ? staleSince ?? new Date() : null;
+    banner();
   } else if (message.kind === "gone") {
     location.href = `${base}/login`;
   }
@@ -217,6 +227,7 @@ function connect() {
   expect(CONNECT_MS);
   source.addEventListener("hello", (event) => { retryMs = 500; expect(SILENT_MS); tell("hello", JSON.parse(event.data)); });
   source.addEventListener("patch", (event) => { expect(SILENT_MS); tell("patch", JSON.parse(event.data)); });
+  for (const kind of ["stale", "fresh"]) source.addEventListener(kind, (event) => { expect(SILENT_MS); tell(kind, JSON.parse(event.data)); });
   source.addEventListener("beat", () => expect(SILENT_MS));
   // The server ends a stream after a while; the next one renews the cookie.
   source.addEventListener("again", () => { if (mine === source) connect(); });
@@ -256,7 +267,7 @@ if (channel) {
   channel.onmessage = ({ data: message }) => {
     if (message.kind === "show") {
       const known = others.get(message.tab)?.view;
-      others.set(message.tab, { view: message.view, at: Date.now() });
+      others.set(message.tab, { view: message.view, at: Date.now(), seen: message.seen });
       if (isLeader && (known !== message.view || message.again)) connect();
     } else if (message.kind === "bye") {
       others.delete(message.tab);
@@ -268,13 +279,14 @@ if (channel) {
   };
   setInterval(() => { if (!isLeader) announce(false); }, 10_000);
 }
-function announce(again) { channel?.postMessage({ kind: "show", tab, view, again }); }
+function announce(again) { channel?.postMessage({ kind: "show", tab, view, again, seen: !document.hidden }); }
+function anyInSight() { return !document.hidden || [...others.values()].some((one) => one.seen && Date.now() - one.at < 15_000); }
 // Whoever comes back asks for everything at once: what happened meanwhile was told to nobody.
 function wake() {
   if (isLeader) connect();
   else announce(true);
 }
-document.addEventListener("visibilitychange", () => { if (!document.hidden) wake(); });
+document.addEventListener("visibilitychange", () => { if (document.hidden) announce(false); else wake(); });
 addEventListener("online", wake);
 addEventListener("offline", () => { if (source) fail(source); else if (isLeader) tell("lost"); });
 addEventListener("pageshow", (event) => { if (event.persisted) { seek(); announce(true); } });
@@ -356,110 +368,10 @@ function drawBlock(block) {
   }
 }
 
-// Comments on lines of a diff: gathered, then sent as one message.
-const review = $("[data-review]");
-if (review) {
-  const comments = [];
-  const bar = document.createElement("div");
-  bar.className = "review-bar";
-  bar.hidden = true;
-  const count = document.createElement("span");
-  const send = document.createElement("button");
-  send.className = "primary";
-  send.type = "button";
-  send.textContent = "Send";
-  bar.append(count, send);
-  review.after(bar);
-  const draw = () => {
-    bar.hidden = !comments.length;
-    count.textContent = comments.length === 1 ? "1 comment" : `${comments.length} comments`;
-  };
-  document.addEventListener("click", (event) => {
-    const button = event.target.closest("[data-comment]");
-    if (!button) return;
-    const row = button.closest("tr");
-    if (row.nextElementSibling?.classList.contains("comment-row")) return void $("textarea", row.nextElementSibling).focus();
-    const place = document.createElement("tr");
-    place.className = "comment-row";
-    place.innerHTML = `<td colspan="3"><div class="comment-box"><textarea aria-label="Comment"></textarea><div><button class="primary small" type="button">Add comment</button><button class="small" type="button">Cancel</button></div></div></td>`;
-    row.after(place);
-    const [add, cancel] = all("button", place);
-    const field = $("textarea", place);
-    field.focus();
-    cancel.onclick = () => place.remove();
-    add.onclick = () => {
-      const text = field.value.trim();
-      if (!text) return;
-      const { path, line, text: quoted } = button.dataset;
-      comments.push({ path, line, quoted, text });
-      place.replaceChildren(Object.assign(document.createElement("td"), { colSpan: 3, textContent: `You: ${text}` }));
-      draw();
-    };
-  });
-  send.onclick = () => during(send, async () => {
-    const text = comments.map((one) => `${one.path}:${one.line}\n> ${one.quoted}\n${one.text}`).join("\n\n");
-    const task = `/v1/tasks/${review.dataset.review}`;
-    try {
-      await post(`${task}/steer`, { text });
-      say("Sent. The agent reads it before its next step.");
-    } catch (error) {
-      // A task that has ended is continued by another one.
-      if (error.kind !== "task-ended") throw error;
-      await post(`${task}/follow-ups`, { text });
-      say("Sent. Another task continues this one with it.");
-    }
-    comments.length = 0;
-    draw();
-  });
-}
-
-// Keys, when nothing is being written.
-const KEYS = {
-  "/": ["Write a message", () => $("#message")?.focus()],
-  q: ["Go to the next question", () => $(".question button")?.focus()],
-  i: ["Inbox", () => { location.href = `${base}/inbox`; }],
-  t: ["Tasks", () => { location.href = `${base}/tasks`; }],
-  s: ["Sessions", () => { location.href = `${base}/`; }],
-  k: ["Previous message of yours", () => jump(-1)],
-  j: ["Next message of yours", () => jump(1)],
-  "?": ["These keys", help],
-};
-function jump(by) {
-  const said = all("[data-user]");
-  const here = said.map((one) => one.getBoundingClientRect().top - 90);
-  const index = by < 0 ? here.findLastIndex((top) => top < -4) : here.findIndex((top) => top > 4);
-  said[index]?.scrollIntoView({ block: "start" });
-}
-function help() {
-  let dialog = $("#keys");
-  if (!dialog) {
-    dialog = document.createElement("dialog");
-    dialog.id = "keys";
-    const heading = Object.assign(document.createElement("h2"), { textContent: "Keys" });
-    const list = document.createElement("dl");
-    for (const [key, [words]] of Object.entries(KEYS)) {
-      const name = document.createElement("dt");
-      name.append(Object.assign(document.createElement("kbd"), { textContent: key }));
-      list.append(name, Object.assign(document.createElement("dd"), { textContent: words }));
-    }
-    const close = Object.assign(document.createElement("button"), { type: "button", textContent: "Close", onclick: () => dialog.close() });
-    dialog.append(heading, list, close);
-    body.append(dialog);
-  }
-  dialog.showModal();
-}
-document.addEventListener("keydown", (event) => {
-  const writes = event.target.closest("input, textarea, select, [contenteditable], dialog");
-  if (writes || event.ctrlKey || event.metaKey || event.altKey) return;
-  const key = KEYS[event.key];
-  if (!key) return;
-  event.preventDefault();
-  key[1]();
-});
-
 localTimes(document);
 countSeconds();
 showCount();
+$(".places [aria-current]")?.scrollIntoView({ inline: "center", block: "nearest" });
 if ($("#log") && !location.hash) scrollTo(0, document.documentElement.scrollHeight);
 seek();
 channel?.postMessage({ kind: "who" });

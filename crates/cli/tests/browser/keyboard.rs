@@ -1,0 +1,84 @@
+//! The page by keyboard alone: keys, their list, and the palette.
+
+use crate::desk::Desk;
+
+const ASKS: &str = "
+replies:
+  - bash: rm notes.md
+  - say: removed it
+";
+
+/// Whatever can be done from a page is found by its name, and done by Enter.
+#[test]
+fn the_palette_answers_goes_and_writes_commands() {
+    let mut desk = Desk::playing(ASKS);
+    let (_context, page) = desk.sign_in();
+    desk.start(&page, "tidy up");
+    page.shows("Run this command?");
+    page.press("Control+k");
+    page.until("document.querySelector('#palette').open");
+    page.write("#palette-query", "answer allow");
+    page.until("document.querySelector('#palette-list li[aria-selected=true]').textContent.includes('Allow')");
+    page.press("Enter");
+    page.shows("Allow by ada");
+    page.shows("removed it");
+
+    page.press("Control+k");
+    page.write("#palette-query", "cost");
+    page.until("[...document.querySelectorAll('#palette-list li')].some(one => one.textContent.startsWith('Command/cost'))");
+    let command = "[...document.querySelectorAll('#palette-list li')].findIndex(one => one.textContent.startsWith('Command/cost'))";
+    for _ in 0..page.eval(command).as_u64().unwrap() {
+        page.press("ArrowDown");
+    }
+    page.press("Enter");
+    page.until("document.querySelector('#message').value === '/cost '");
+    page.until("document.activeElement.id === 'message'");
+
+    page.press("Control+k");
+    page.write("#palette-query", "page inbox");
+    page.press("Enter");
+    page.until("location.pathname === '/inbox' && document.readyState === 'complete'");
+    page.shows("Nothing waits for you");
+    page.press("Control+k");
+    page.write("#palette-query", "tidy");
+    page.press("ArrowUp");
+    page.press("Enter");
+    page.until("location.pathname === '/tasks' && location.search === '?q=tidy'");
+    assert_eq!(page.complaints(), Vec::<String>::new());
+}
+
+/// Every key is listed, and each does what the list says; none does anything while somebody writes.
+#[test]
+fn keys_are_listed_and_do_nothing_while_somebody_writes() {
+    let mut desk = Desk::playing(ASKS);
+    let (_context, page) = desk.sign_in();
+    desk.start(&page, "tidy up");
+    page.shows("Run this command?");
+    page.until("document.querySelector('#message').value === ''");
+    page.press("?");
+    page.until("document.querySelector('#keys').open");
+    page.shows("Go to the next question");
+    page.shows("Find a page, an action or a command");
+    page.press("Escape");
+    page.until("!document.querySelector('#keys').open");
+    page.press("q");
+    page.until("document.activeElement.matches('.question button')");
+    page.press("/");
+    page.until("document.activeElement.id === 'message'");
+    for letter in ["i", "t", "?"] {
+        page.press(letter);
+    }
+    page.until("document.querySelector('#message').value === 'it?'");
+    assert_eq!(page.eval("document.querySelector('#keys').open"), false);
+    page.press("Escape");
+    page.eval("document.activeElement.blur()");
+    page.press("t");
+    page.until("location.pathname === '/tasks' && document.readyState === 'complete'");
+    page.press("i");
+    page.until("location.pathname === '/inbox' && document.readyState === 'complete'");
+    // By keyboard alone: to the question, and its first answer.
+    page.until("document.querySelector('.question button')");
+    page.press("q");
+    page.press("Enter");
+    page.shows("Allow by ada");
+}

@@ -1,0 +1,86 @@
+//! Runs of workflows, worktrees and workers on the page.
+
+use std::path::Path;
+use std::process::Command;
+
+use windlass_testkit::{Answer, Gate, ModelServer};
+
+use crate::desk::{Desk, assert_live_equals_reload};
+use crate::program::Program;
+
+const WORKFLOW: &str = "
+steps:
+  - {name: look, type: script, command: \"echo 'seen <b>it</b>'\", output: seen}
+  - {name: choose, type: ask, question: 'Which way?', options: [left, right]}
+  - {name: break, type: script, command: 'echo too bad >&2; exit 3', on_fail: continue}
+";
+
+fn git(directory: &Path, script: &str) {
+    let ran = Command::new("sh").args(["-ec", script]).current_dir(directory).output().unwrap();
+    assert!(ran.status.success(), "{script}: {}", String::from_utf8_lossy(&ran.stderr));
+}
+
+/// A repository with a workflow whose commands are approved.
+fn repository(server: ModelServer) -> Program {
+    let program = Program::with(server);
+    let place = program.workspace().join(".windlass/workflows");
+    std::fs::create_dir_all(&place).unwrap();
+    std::fs::write(place.join("w.yaml"), WORKFLOW).unwrap();
+    git(
+        program.workspace(),
+        "git init -q -b main && git config user.name Ada && git config user.email ada@example.com
+         echo one > a.txt && git add -A && git commit -qm start",
+    );
+    program.windlass(&["trust", "--yes"]).expect(0);
+    program
+}
+
+/// A run is watched step by step, and what it asks is answered where it is watched.
+#[test]
+fn a_run_of_a_workflow_is_watched_and_answered_on_its_page() {
+    let mut desk = Desk::of(repository(ModelServer::start("replies: []")));
+    let (_context, page) = desk.sign_in();
+    desk.go(&page, "/workflows");
+    page.shows("No workflow has run");
+    desk.program.windlass(&["workflow", "run", "w", "the <i>login</i>", "--detach"]).expect(0);
+    page.shows("w: the <i>login</i>");
+    // What is in the document must be in sight too.
+    page.until("document.querySelector('#runs .row').getBoundingClientRect().height > 20");
+    page.click("#runs a", "login");
+    page.until("location.pathname.startsWith('/workflows/task_')");
+    page.shows("Which way?");
+    page.click(".question .answers button", "left");
+    page.shows("too bad");
+    page.until("document.querySelector('.page-facts .chip').textContent === 'done'");
+    page.shows("Worktrees");
+    page.click("details.more summary", "Output");
+    page.shows("seen <b>it</b>");
+    assert_live_equals_reload(&page);
+    assert_eq!(page.complaints(), Vec::<String>::new());
+}
+
+/// Two workers side by side are seen in their worktrees while they work; afterwards their run is there.
+#[test]
+fn workers_are_seen_in_their_worktrees_while_they_work() {
+    let gate = Gate::default();
+    let server = ModelServer::start_empty();
+    let waits = gate.clone();
+    server.answer_with(move |_| {
+        let done = "say: |\n  ```json\n  {\"success\": true, \"summary\": \"did it\"}\n  ```\n";
+        Some(Answer::script(done).gated(0, &waits))
+    });
+    let mut desk = Desk::of(repository(server));
+    let (_context, page) = desk.sign_in();
+    let tasks = ["parallel", "run", "write the docs", "write the tests", "--no-merge", "--detach"];
+    desk.program.windlass(&tasks).expect(0);
+    desk.go(&page, "/workflows");
+    page.shows("At work in worktrees");
+    page.shows("work.worker_1");
+    page.shows("work.worker_2");
+    page.shows("-worktrees/");
+    page.until("document.querySelectorAll('#workers .row').length === 2");
+    gate.open();
+    page.until("document.querySelector('#runs .chip')?.textContent === 'done'");
+    page.hides("At work in worktrees");
+    assert_live_equals_reload(&page);
+}
