@@ -37,6 +37,7 @@ fn pictures_are_chosen_and_pasted_and_the_model_sees_them() {
     page.until("document.querySelectorAll('.pictures img').length === 2");
     let second = desk.program.server.requests()[1].json().to_string();
     assert!(second.contains("data:image/png;base64,"), "{second}");
+    page.until("document.querySelectorAll('.ended').length === 2");
     assert_live_equals_reload(&page);
     assert_eq!(page.complaints(), Vec::<String>::new());
 }

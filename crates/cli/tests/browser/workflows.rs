@@ -50,12 +50,12 @@ fn a_run_of_a_workflow_is_watched_and_answered_on_its_page() {
     page.until("location.pathname.startsWith('/workflows/task_')");
     page.shows("Which way?");
     page.click(".question .answers button", "left");
-    page.shows("too bad");
+    page.shows("exit code 3");
     page.until("document.querySelector('.page-facts .chip').textContent === 'done'");
     page.shows("Worktrees");
+    assert_live_equals_reload(&page);
     page.click("details.more summary", "Output");
     page.shows("seen <b>it</b>");
-    assert_live_equals_reload(&page);
     assert_eq!(page.complaints(), Vec::<String>::new());
 }
 

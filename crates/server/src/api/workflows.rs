@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::StatusCode;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -85,7 +86,12 @@ async fn list(
     user: User,
     Params(place): Params<Place>,
 ) -> Result<Json<WorkflowList>, Problem> {
-    let directory = workspace(&state, &user, &place.directory)?;
+    // What is wrong with a parameter is a bad request, not a bad body.
+    let in_query = |problem: Problem| match problem.code() {
+        StatusCode::UNPROCESSABLE_ENTITY => Problem::bad_request(problem.detail),
+        _ => problem,
+    };
+    let directory = workspace(&state, &user, &place.directory).map_err(in_query)?;
     let found = state.read(move |coordinator| Ok(coordinator.workflows().list(&directory))).await?;
     Ok(Json(WorkflowList { workflows: found.into_iter().map(WorkflowEntry::from).collect() }))
 }

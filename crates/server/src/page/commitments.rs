@@ -166,9 +166,12 @@ fn evidence(commitment: CommitmentId, one: &Evidence) -> Part {
         html! {
             div.row {
                 span.row-main {
-                    span.row-title dir="auto" { (one.kind) ": " (shown_line(&one.uri)) }
+                    span.row-title dir="auto" {
+                        (one.kind)
+                        @if !one.description.is_empty() { ": " (shown_line(&one.description)) }
+                    }
                     span.row-sub {
-                        @if !one.description.is_empty() { span dir="auto" { (shown_line(&one.description)) } }
+                        code.path { (shown_line(&one.uri)) }
                         span { "by " (party(&one.by)) }
                         span { "sha256 " code { (one.sha256) } }
                         @if one.bytes > 0 { a href=(path) download { (one.bytes) " bytes" } }

@@ -127,8 +127,8 @@ fn navigation(view: &str, live: &Live) -> Markup {
                 }
             }
             div.nav-tools {
-                button.find type="button" data-palette aria-label="Find a page, an action or a command" hidden {
-                    (icon(r#"<circle cx="9" cy="9" r="5"/><path d="m13 13 4 4"/>"#)) span { "Find" } kbd {}
+                button.find type="button" data-palette title="Find a page, an action or a command" hidden {
+                    (icon(r#"<circle cx="9" cy="9" r="5"/><path d="m13 13 4 4"/>"#)) span.word { "Find" } kbd {}
                 }
                 button.quiet type="button" data-keys hidden { "Keys" kbd { "?" } }
             }

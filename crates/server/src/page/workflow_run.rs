@@ -127,11 +127,14 @@ fn took(started: Option<Timestamp>, ended: Option<Timestamp>) -> Markup {
 
 /// What later steps find under its name, folded.
 fn output(step: &StepView) -> Markup {
+    let whole = || serde_json::to_string_pretty(&step.output).unwrap_or_default();
     let text = match &step.output {
         Value::Null => return html! {},
         Value::Object(fields) if fields.is_empty() => return html! {},
         Value::String(text) => text.clone(),
-        other => serde_json::to_string_pretty(other).unwrap_or_default(),
+        // What a command printed, a person answered or an agent summed up says it best.
+        Value::Object(fields) => words(fields).unwrap_or_else(whole),
+        _ => whole(),
     };
     html! {
         details.more id=(format!("out-{}-{}", step.step, step.attempt)) {
@@ -139,6 +142,12 @@ fn output(step: &StepView) -> Markup {
             pre tabindex="0" { (shown(&strip_controls(&text))) }
         }
     }
+}
+
+fn words(fields: &serde_json::Map<String, Value>) -> Option<String> {
+    let texts =
+        ["output", "answer", "summary"].iter().filter_map(|name| fields.get(*name)?.as_str());
+    texts.map(str::trim).find(|text| !text.is_empty()).map(str::to_owned)
 }
 
 /// What one runner made of the prompt: in a card, so that several stand side by side.

@@ -71,7 +71,7 @@ async fn a_workflow_is_started_once_watched_and_answered_over_http() {
     assert_eq!((&step["step"], &step["status"]), (&json!("choose"), &json!("succeeded")));
     assert!(step["started_at"].is_string() && step["ended_at"].is_string(), "{step}");
     assert!(step["output"].to_string().contains("right"), "{step}");
-    assert!(done["worktrees"][0]["branch"].is_string() && done["merges"].is_array(), "{done}");
+    assert!(done["worktrees"].is_array() && done["merges"].is_array(), "{done}");
     world.stop().await;
 }
 
@@ -116,6 +116,8 @@ async fn runs_that_cannot_be_are_refused_and_others_are_not_shown() {
         let (status, kind) = problem(post(path, body.clone())).await;
         assert_eq!((status, kind.as_str()), refused, "{path} {body}");
     }
+    let odd = problem(world.get("/v1/workflows?directory=")).await;
+    assert_eq!(odd, (400, "bad-request".to_owned()));
     let start =
         |token: &str, path: &str, body: &Value| world.by(token, Method::POST, path).json(body);
     let crew = json!({ "tasks": ["write the docs"], "directory": directory });

@@ -31,6 +31,8 @@ impl<'a> Page<'a> {
         for domain in ["Page", "Runtime", "Network", "Log"] {
             page.call(&format!("{domain}.enable"), json!({}));
         }
+        // Tests run side by side in one browser, which has one focused page.
+        page.call("Emulation.setFocusEmulationEnabled", json!({ "enabled": true }));
         page.resize(1280, 900);
         page
     }

@@ -79,7 +79,7 @@ function applyPatch(patch) {
     element.append(template.content);
     localTimes(element);
     countSeconds(element);
-    if (old) { keepState(old, element); old.replaceWith(element); restoreFocus(); }
+    if (old) { keepState(old, element); old.replaceWith(element); restoreFocus(element); }
     else { fresh.set(id, element); added = true; }
   }
   for (const [list, ids] of Object.entries(patch.order ?? {})) {
@@ -102,7 +102,9 @@ function applyPatch(patch) {
     else if (added) showBelow();
   }
 }
-let focusId = null, selection = null;
+// Where the reader was in what is replaced: by its id, or by its place and its words.
+const FOCUSABLE = "a[href], button, input, textarea, select, summary";
+let focusOn = null;
 function keepState(old, element) {
   for (const open of all("details[id]", old)) {
     const same = document.getElementById.call(document, open.id) && element.querySelector(`#${CSS.escape(open.id)}`);
@@ -113,15 +115,17 @@ function keepState(old, element) {
     if (same) same.value = field.value;
   }
   const focused = document.activeElement;
-  focusId = focused && old.contains(focused) ? focused.id : null;
-  selection = focusId && "selectionStart" in focused ? [focused.selectionStart, focused.selectionEnd] : null;
+  focusOn = null;
+  if (!focused || !old.contains(focused)) return;
+  const selection = focused.matches("textarea, input[type=text]") ? [focused.selectionStart, focused.selectionEnd] : null;
+  focusOn = { id: focused.id, place: all(FOCUSABLE, old).indexOf(focused), words: focused.textContent, selection };
 }
-function restoreFocus() {
-  const element = focusId && document.getElementById(focusId);
-  if (!element) return;
-  element.focus({ preventScroll: true });
-  if (selection) element.setSelectionRange(...selection);
-  focusId = null;
+function restoreFocus(element) {
+  if (!focusOn) return;
+  const there = focusOn.id ? document.getElementById(focusOn.id) : all(FOCUSABLE, element)[focusOn.place];
+  if (!there || (!focusOn.id && there.textContent !== focusOn.words)) return;
+  there.focus({ preventScroll: true });
+  if (focusOn.selection) there.setSelectionRange(...focusOn.selection);
 }
 function showBelow() {
   if ($(".below")) return;
