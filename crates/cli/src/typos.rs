@@ -85,15 +85,20 @@ pub fn suggest(mut error: clap::Error, words: &[OsString]) -> clap::Error {
         let mut names = SYNONYMS.iter().filter(|(other, _)| *other == word);
         names.find_map(|(_, name)| known.iter().find(|known| known == name).cloned())
     };
-    if let Some(meant) = nearest(&wrong, &known).or_else(synonym) {
+    // What is not near is no help: the parser would name `cost` for `lst`.
+    let has_guess = error.remove(kind).is_some();
+    let meant = nearest(&wrong, &known).or_else(synonym);
+    if has_guess || meant.is_some() {
+        // The parser's own usage line has its own guess in it.
+        let usage = usage(parser.clone(), words);
+        error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
+    }
+    if let Some(meant) = meant {
         let meant = match kind {
             ContextKind::SuggestedArg => ContextValue::String(meant),
             _ => ContextValue::Strings(vec![meant]),
         };
         error.insert(kind, meant);
-        // The parser's own usage line has its own guess in it.
-        let usage = usage(parser.clone(), words);
-        error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
     }
     error
 }
@@ -163,6 +168,7 @@ mod tests {
             ("windlass schedule lsit", "list"),
             ("windlass help taks", "tasks"),
             ("windlass help foo", "nothing"),
+            ("windlass lst", "nothing"),
             ("windlass list", "tasks"),
             ("windlass stop", "cancel"),
             ("windlass schedule ls", "list"),
