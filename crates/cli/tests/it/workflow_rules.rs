@@ -180,7 +180,8 @@ fn a_question_of_a_program_is_asked_at_the_terminal() {
     );
     here(&program, "git add -A && git commit -qm asker");
     program.windlass(&["trust", "--yes"]).expect(0);
-    let command = program.command(&["workflow", "run", "w", "--permission-profile", "trusted"]);
+    let mut command = program.command(&["workflow", "run", "w", "--permission-profile", "trusted"]);
+    command.env("TERM", "xterm");
     let mut terminal = Terminal::start(command, 100);
     terminal.until_after("Deploy to production?", "> ");
     terminal.types("y\n");
