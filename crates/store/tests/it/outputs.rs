@@ -235,7 +235,7 @@ async fn bytes_that_are_not_text_are_kept_as_they_are() {
 async fn unused_workspaces_go_with_old_traces() {
     let world = World::new();
     let store = world.open();
-    let now = Timestamp::try_from(SystemTime::now()).unwrap();
+    let now = Timestamp::now();
     let mut places = Vec::new();
     for (has_file, has_ended) in [(false, true), (true, true), (false, false)] {
         let task = store.tasks().create(at(0), created()).await.unwrap().task();
