@@ -1,4 +1,4 @@
-//! What can end a wait from outside: a cancel, the active-time limit, or the end of the process.
+//! What can end a wait from outside: a person, the active-time limit, or the end of the process.
 
 use std::future::pending;
 use std::time::Duration;
@@ -22,6 +22,8 @@ pub enum Interrupt {
     Cancel,
     /// Active time is used up.
     Timeout,
+    /// A person interrupts the work; the loop finds the signal in the mailbox and parks.
+    Person,
     /// The process is to end.
     Shutdown,
     /// Other axes are to count at once; the loop finds them in the mailbox.
@@ -48,7 +50,7 @@ impl TimeLimit {
     /// How an interrupted step ends the segment; the loop finds a cancel and the end of the process itself.
     pub fn ending(self, interrupt: Interrupt) -> Option<Ending> {
         match interrupt {
-            Interrupt::Cancel | Interrupt::Shutdown | Interrupt::Change => None,
+            Interrupt::Cancel | Interrupt::Person | Interrupt::Shutdown | Interrupt::Change => None,
             Interrupt::Timeout => Some(Ending::Failed(self.error())),
         }
     }
@@ -85,11 +87,12 @@ impl Watch {
         }
     }
 
-    /// The same for calls that run: a pause and a shutdown let them finish, only a cancel and the time
+    /// The same for calls that run: a pause and a shutdown let them finish; a cancel, an interrupt and the time
     /// limit end them.
     pub async fn ended(&self) -> Result<Interrupt, Error> {
         tokio::select! {
             cancelled = self.cancelled() => cancelled.map(|()| Interrupt::Cancel),
+            interrupted = self.interrupted_by_person() => interrupted.map(|()| Interrupt::Person),
             () = self.used_up() => Ok(Interrupt::Timeout),
         }
     }
@@ -122,11 +125,16 @@ impl Watch {
         self.wait_for_control(is_now).await
     }
 
+    async fn interrupted_by_person(&self) -> Result<(), Error> {
+        self.wait_for_control(|control| *control == Control::Interrupt).await
+    }
+
     async fn cancelled(&self) -> Result<(), Error> {
         let is_end = |control: &Control| match control {
             Control::Cancel { .. } => true,
             Control::Expire { action } => *action != Expiry::Pause,
             Control::Pause
+            | Control::Interrupt
             | Control::Resume
             | Control::Revoke { .. }
             | Control::Watch { .. }

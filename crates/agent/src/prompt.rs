@@ -22,6 +22,10 @@ use crate::memory::RecalledMemories;
 pub const UNKNOWN_OUTCOME: &str = include_str!("prompts/unknown_outcome.md");
 /// The result of a call that its task ended before.
 pub const NOT_RUN: &str = include_str!("prompts/not_run.md");
+/// Why a call or a sub-agent was ended by a person who interrupted the work.
+pub const INTERRUPTED: &str = include_str!("prompts/interrupted.md");
+/// The result of a call that a person interrupted the work before.
+pub const NOT_BEGUN: &str = include_str!("prompts/not_begun.md");
 /// The result of an answered `ask_user` call.
 pub const ANSWERED: &str = include_str!("prompts/answered.md");
 /// What replaces the turns that were too long to send together, while notes are saved.

@@ -19,7 +19,7 @@ use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_store::Level;
 
 use crate::billing::Billing;
-use crate::calls::{Calls, Runner};
+use crate::calls::{Calls, Runner, drop_interrupted};
 use crate::claims::EditClaims;
 use crate::compaction::{Compactor, Room};
 use crate::delegation::{Delegation, tree::Tree};
@@ -154,6 +154,7 @@ impl Agent {
             if let Some(ending) = self.notices.report_sandbox(task).await? {
                 return Ok(ending);
             }
+            drop_interrupted(task)?;
             if let Some(ending) = self.signalled(task, stop) {
                 return Ok(ending);
             }

@@ -91,6 +91,7 @@ impl fmt::Display for Steered {
         match self {
             Self::Applied(status) => write!(f, "is {status}"),
             Self::Queued(Control::Pause) => f.write_str("pauses after its current step"),
+            Self::Queued(Control::Interrupt) => f.write_str("stops what it does"),
             Self::Queued(Control::Cancel { .. }) => f.write_str("is being cancelled"),
             Self::Queued(Control::Resume) => f.write_str("will be resumed"),
             Self::Queued(Control::Revoke { .. }) => f.write_str("will ask again"),

@@ -61,7 +61,7 @@ impl Ending {
     pub fn from_signal(state: &TaskState) -> Option<Self> {
         match state.signal.as_ref()? {
             Signal::Cancel(why) => Some(Self::Cancelled(why.clone())),
-            Signal::Pause => Some(Self::paused(StatusReason::User)),
+            Signal::Pause | Signal::Interrupt => Some(Self::paused(StatusReason::User)),
             Signal::Expired(action, why) => Some(Self::expired(state, *action, why)),
         }
     }

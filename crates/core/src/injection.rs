@@ -41,6 +41,8 @@ string_enum! {
 pub enum Control {
     /// Park at the next boundary; a running call finishes first.
     Pause,
+    /// Park now: what runs is ended, with what it has come to as its result.
+    Interrupt,
     Resume,
     /// Take back a rule that an `Allow All` gave.
     Revoke {
@@ -148,6 +150,7 @@ impl Injection {
     pub fn control(id: InjectionId, control: Control) -> Self {
         let content = match &control {
             Control::Pause => "pause".to_owned(),
+            Control::Interrupt => "interrupt".to_owned(),
             Control::Resume => include_str!("prompts/task_resumed.md").trim_end().to_owned(),
             Control::Revoke { rule } => format!("revoke: {rule}"),
             Control::Cancel { reason } => reason.clone().unwrap_or_else(|| "cancel".to_owned()),
@@ -209,6 +212,7 @@ impl Injection {
                 InjectionType::SystemControl,
                 Some(
                     Control::Pause
+                    | Control::Interrupt
                     | Control::Cancel { .. }
                     | Control::Revoke { .. }
                     | Control::Unwatch { .. }

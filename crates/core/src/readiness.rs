@@ -130,6 +130,7 @@ impl MailKind {
                 InjectionType::SystemControl,
                 Some(
                     Control::Pause
+                    | Control::Interrupt
                     | Control::Revoke { .. }
                     | Control::Unwatch { .. }
                     | Control::UseModel { .. }
@@ -263,6 +264,7 @@ mod tests {
             (control(Control::Watch { schedule, next: None }), MailKind::Notice),
             (control(Control::Unwatch { schedule }), MailKind::Passive),
             (control(Control::Pause), MailKind::Passive),
+            (control(Control::Interrupt), MailKind::Passive),
             (control(Control::Resume), MailKind::Decision),
             (control(Control::Cancel { reason: None }), MailKind::Decision),
             (control(Control::Expire { action: Expiry::Fail }), MailKind::Decision),

@@ -82,6 +82,8 @@ pub enum Signal {
     /// Stop for good.
     Cancel(Option<String>),
     Pause,
+    /// Park now: the calls that were asked for get their results without running.
+    Interrupt,
     /// Its time is up, and why.
     Expired(Expiry, String),
 }
@@ -90,7 +92,7 @@ impl Signal {
     /// Whether a task with this status has done what it was asked for.
     fn is_obeyed_by(&self, status: TaskStatus) -> bool {
         match self {
-            Self::Pause | Self::Expired(Expiry::Pause, _) => {
+            Self::Pause | Self::Interrupt | Self::Expired(Expiry::Pause, _) => {
                 status == TaskStatus::Paused || status.is_terminal()
             }
             Self::Cancel(_) | Self::Expired(Expiry::Fail | Expiry::Complete, _) => {

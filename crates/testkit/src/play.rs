@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use tokio_util::sync::CancellationToken;
-use windlass_coordinator::{Clock, Coordinator, Draft, Share};
+use windlass_coordinator::{Clock, Coordinator, Draft, Live, Preview, Share, Update};
 use windlass_core::axes::Axes;
 use windlass_core::command::{ExecutionConfig, TaskResult};
 use windlass_core::event::Driver;
@@ -256,6 +256,19 @@ impl Stage {
         }
         self.server.answer_with(|_| None);
         gate.open();
+    }
+
+    /// Interrupts a task as soon as a call of it, or of a sub-agent of it, has printed something.
+    pub async fn interrupt_when_it_prints(&self, task: TaskId) {
+        let mut feed = self.coordinator.feed().follow_all(task, 0).expect("it can be followed");
+        loop {
+            let update = feed.next().await.expect("its events can be read");
+            if let Update::Preview(Preview { live: Live::Output { .. }, .. }) = update {
+                break;
+            }
+        }
+        let interrupt = self.coordinator.control().steer(task, Control::Interrupt, "ada");
+        interrupt.await.expect("it can be interrupted");
     }
 
     /// A task's journal, one event a line.

@@ -22,9 +22,9 @@ use tokio_util::sync::CancellationToken;
 use windlass_core::ending::Ending;
 use windlass_core::event::{Event, ToolCall, ToolResult};
 use windlass_core::id::QuestionId;
-use windlass_core::outcome::{Fact, Outcome};
+use windlass_core::outcome::{CallEnding, Fact, Outcome};
 use windlass_core::question::{Question, QuestionKind};
-use windlass_core::state::{OpenCall, Stage};
+use windlass_core::state::{OpenCall, Signal, Stage};
 use windlass_store::Level;
 use windlass_tools::{Kind, Prepared};
 
@@ -33,7 +33,7 @@ use crate::claims::EditClaims;
 use crate::delegation::{Delegated, Delegation};
 use crate::gate::{Gate, Ruling};
 use crate::journal::Journal;
-use crate::prompt::ANSWERED;
+use crate::prompt::{ANSWERED, NOT_BEGUN};
 use batch::Concurrency;
 
 /// The most calls of one reply that run side by side.
@@ -181,6 +181,20 @@ impl Calls {
     fn kind(&self, open: &OpenCall) -> Kind {
         self.gate.tool(&open.request.name).map_or(Kind::Plain, |tool| tool.kind())
     }
+}
+
+/// A person interrupts: calls that have not begun get their results, so that their next message is the first
+/// thing that the agent reads.
+pub(crate) fn drop_interrupted(task: &mut Journal) -> Result<(), Error> {
+    let state = task.state();
+    let open = &state.last_reply.open_calls;
+    let has_begun = |open: &OpenCall| matches!(open.stage, Stage::Asked(_) | Stage::Started(_));
+    if state.signal != Some(Signal::Interrupt) || open.iter().any(has_begun) {
+        return Ok(());
+    }
+    let outcome = || Outcome::ended(CallEnding::Cancelled, NOT_BEGUN.trim_end());
+    let results = open.iter().flat_map(|open| result(open, outcome(), 0)).collect();
+    task.buffer(results)
 }
 
 /// Journals what became of a call that does not run.

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 use windlass_core::event::Event;
 use windlass_core::id::{CallId, TaskId};
-use windlass_core::outcome::{FileChange, Outcome, Recovery};
+use windlass_core::outcome::{CallEnding, FileChange, Outcome, Recovery};
 use windlass_core::policy::Class;
 use windlass_core::role::Role;
 use windlass_core::state::{OpenCall, TaskState};
@@ -21,6 +21,7 @@ use super::{Run, result, versions};
 use crate::gate::Gate;
 use crate::interrupt::{Interrupt, TimeLimit};
 use crate::journal::{Flushed, Journal};
+use crate::prompt::INTERRUPTED;
 use crate::spans;
 use crate::{Error, Live, Preview};
 
@@ -128,7 +129,11 @@ impl Runner {
                 // The calls are asked to stop and still awaited: nothing of theirs outlives them.
                 let interrupt = found?;
                 end_calls.cancel();
-                Ok((calls.await, Some(interrupt)))
+                let mut results = calls.await;
+                if interrupt == Interrupt::Person {
+                    results.iter_mut().for_each(say_interrupted);
+                }
+                Ok((results, Some(interrupt)))
             }
         }
     }
@@ -176,6 +181,13 @@ impl Runner {
         }
         let duration_ms = begun.elapsed().as_millis() as u64;
         (open, outcome, duration_ms)
+    }
+}
+
+/// What a call has come to stays its result, with who ended it.
+fn say_interrupted((_, outcome, _): &mut Performed) {
+    if outcome.ending == CallEnding::Cancelled {
+        outcome.add_note(INTERRUPTED.trim_end());
     }
 }
 

@@ -18,7 +18,7 @@ use super::{Child, Delegation, Tree};
 use crate::history::History;
 use crate::interrupt::Interrupt;
 use crate::journal::{Flushed, Journal};
-use crate::{Agent, Error};
+use crate::{Agent, Error, prompt};
 
 /// The state of a sub-agent when its segment has ended.
 pub(super) enum ChildState {
@@ -57,6 +57,7 @@ impl Delegation {
                 interrupt = Some(found);
                 let why = match found {
                     Interrupt::Timeout => "the agent above it ran out of time",
+                    Interrupt::Person => prompt::INTERRUPTED.trim_end(),
                     Interrupt::Cancel | Interrupt::Shutdown | Interrupt::Change => {
                         "the agent above it was cancelled"
                     }

@@ -97,6 +97,57 @@ async fn of_a_pause_and_a_cancel_the_cancel_counts() {
     assert_eq!(stage.server.request_count(), 0);
 }
 
+/// A person interrupts a call that would not end: its output so far is its result, the calls after it do not run, and
+/// the next message is what the agent reads next.
+#[tokio::test]
+async fn an_interrupted_call_keeps_its_output_and_the_task_waits() {
+    let stage = Stage::set(
+        "
+        goal: build
+        replies:
+          - calls: [{bash: 'echo half done; sleep 600'}, {bash: touch second}]
+          - say: stopped
+    ",
+    );
+    let task = stage.submit().await;
+    let interrupt = stage.interrupt_when_it_prints(task);
+    let (interrupted, ()) = tokio::join!(stage.drive(task), interrupt);
+    assert_eq!(interrupted.status, ResultStatus::Paused);
+    let journal = stage.journal(task);
+    assert_eq!(journal.matches("tool_call").count(), 1, "the second never began:\n{journal}");
+    stage.coordinator.messages().send(task, "leave it", "ada").await.unwrap();
+    stage.coordinator.control().resume(task, "ada").await.unwrap();
+    assert_eq!(stage.drive(task).await.status, ResultStatus::Completed);
+    let sent = stage.server.requests()[1].json().to_string();
+    for words in ["half done", "interrupted by the person", "Not run: interrupted", "leave it"] {
+        assert!(sent.contains(words), "`{words}`: {sent}");
+    }
+}
+
+/// Sub-agents are ended with the call that started them.
+#[tokio::test]
+async fn an_interrupt_ends_sub_agents_at_work() {
+    let stage = Stage::set(
+        "
+        goal: build both
+        match:
+          - task: build the left
+            replies: [{bash: 'echo begun; sleep 600'}]
+        replies:
+          - spawn_agent: {task: build the left}
+          - say: stopped
+    ",
+    );
+    let task = stage.submit().await;
+    let interrupt = stage.interrupt_when_it_prints(task);
+    let (interrupted, ()) = tokio::join!(stage.drive(task), interrupt);
+    assert_eq!(interrupted.status, ResultStatus::Paused);
+    stage.coordinator.control().resume(task, "ada").await.unwrap();
+    assert_eq!(stage.drive(task).await.status, ResultStatus::Completed);
+    let sent = stage.server.requests().last().unwrap().json().to_string();
+    assert!(sent.contains("it was cancelled: interrupted by the person"), "{sent}");
+}
+
 /// ES-003, ES-017, ES-054, ES-291: every event is passed on, whatever it says; the agent decides.
 #[tokio::test]
 async fn an_external_event_becomes_a_message_and_changes_no_status() {

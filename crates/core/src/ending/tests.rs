@@ -155,6 +155,7 @@ fn a_signal_asks_for_its_ending() {
     for (signal, ending) in [
         (Signal::Cancel(None), Ending::Cancelled(None)),
         (Signal::Pause, Ending::paused(StatusReason::User)),
+        (Signal::Interrupt, Ending::paused(StatusReason::User)),
         (Signal::Expired(Expiry::Complete, "late".into()), Ending::Partial("late".into())),
     ] {
         state.signal = Some(signal);

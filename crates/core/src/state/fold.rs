@@ -220,7 +220,10 @@ impl TaskState {
             Some(Control::Pause) if matches!(self.signal, None | Some(Signal::Pause)) => {
                 self.signal = Some(Signal::Pause);
             }
-            Some(Control::Resume) if self.signal == Some(Signal::Pause) => self.signal = None,
+            Some(Control::Interrupt) if self.may_be_parked() => {
+                self.signal = Some(Signal::Interrupt);
+            }
+            Some(Control::Resume) if self.may_be_parked() => self.signal = None,
             Some(Control::Revoke { rule }) => self.allow_rules.retain(|given| given != rule),
             Some(Control::Watch { schedule, next }) => match next {
                 Some(_) => drop(self.schedules.insert(*schedule)),
@@ -235,7 +238,10 @@ impl TaskState {
             Some(Control::Expire { action }) if self.signal.is_none() => {
                 self.signal = Some(Signal::Expired(*action, injection.content.clone()));
             }
-            Some(Control::Pause | Control::Resume | Control::Expire { .. }) | None => {}
+            Some(
+                Control::Pause | Control::Interrupt | Control::Resume | Control::Expire { .. },
+            )
+            | None => {}
         }
         if let Some(announced) = injection.announced_skills() {
             self.skills.announced = announced;
@@ -246,6 +252,11 @@ impl TaskState {
             // What follows answers this, and does not continue where the reply was cut.
             self.last_reply.unfinished = None;
         }
+    }
+
+    /// Whether no signal waits but one that parks it.
+    const fn may_be_parked(&self) -> bool {
+        matches!(self.signal, None | Some(Signal::Pause | Signal::Interrupt))
     }
 
     fn allow(&mut self, rule: &AllowRule) {

@@ -157,6 +157,7 @@ pub(super) fn control_words(control: &Control) -> Option<String> {
         Control::Grant { rule } => Some(format!("Allowed in this session: {rule}")),
         Control::ChangeAxes { .. }
         | Control::Pause
+        | Control::Interrupt
         | Control::Resume
         | Control::Cancel { .. }
         | Control::Expire { .. } => None,
