@@ -117,6 +117,8 @@ struct Conversation<'a> {
     user: String,
     /// The exit code that the last work left.
     code: u8,
+    /// The question that was shown last.
+    shown: Option<QuestionId>,
 }
 
 impl<'a> Conversation<'a> {
@@ -147,6 +149,7 @@ impl<'a> Conversation<'a> {
             printing: Printing { quiet: args.quiet, verbose: args.verbose, ..Printing::default() },
             user,
             code: 0,
+            shown: None,
         })
     }
 
@@ -166,6 +169,8 @@ impl<'a> Conversation<'a> {
         self.finish_what_was_begun(&mut input, &mut interrupts).await?;
         loop {
             let asked = self.open_question()?;
+            // It may have been asked before this conversation was taken up, or by another process.
+            self.show_question(asked)?;
             let prompt = if asked.is_some() { "answer> " } else { "> " };
             let next = tokio::select! {
                 next = input.next(prompt) => next,
@@ -186,6 +191,7 @@ impl<'a> Conversation<'a> {
                 Ok(work) => work,
                 Err(failure) => {
                     show::error(&failure);
+                    self.say_how_to_answer(asked)?;
                     self.code = failure.code;
                     None
                 }
@@ -306,6 +312,28 @@ impl<'a> Conversation<'a> {
         Ok(open.first().map(|asked| asked.row.question.id))
     }
 
+    /// Shows a question, once.
+    fn show_question(&mut self, question: Option<QuestionId>) -> Result<(), Failure> {
+        if let Some(id) = question.filter(|_| self.shown != question)
+            && let Some(asked) = self.coordinator.inbox().get(id)?
+        {
+            ask::show_question(self.app, &asked);
+            self.shown = question;
+        }
+        Ok(())
+    }
+
+    /// A line that was not accepted as an answer: the question still waits.
+    fn say_how_to_answer(&self, question: Option<QuestionId>) -> Result<(), Failure> {
+        let Some(question) = question.filter(|_| !self.app.style.can_ask) else { return Ok(()) };
+        if let Some(asked) = self.coordinator.inbox().get(question)? {
+            for line in show::answer_with(&asked.row.question) {
+                note(&line);
+            }
+        }
+        Ok(())
+    }
+
     /// Works on a task until it waits for the person again.
     async fn work_on(
         &mut self,
@@ -316,9 +344,7 @@ impl<'a> Conversation<'a> {
         match work::work(self, task, input, interrupts).await {
             Ok(Ended::Waits(code)) => self.code = code,
             Ok(Ended::Asks(question)) => {
-                if let Some(asked) = self.coordinator.inbox().get(question)? {
-                    ask::show_question(self.app, &asked);
-                }
+                self.show_question(Some(question))?;
                 self.code = QUESTION;
             }
             Err(failure) => {

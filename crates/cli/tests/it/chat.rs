@@ -178,6 +178,21 @@ fn a_question_takes_the_next_line_as_its_answer() {
     assert!(!program.workspace().join("more.txt").exists());
 }
 
+/// A question from before is shown again, and a line that answers nothing says how to answer.
+#[test]
+fn a_message_for_a_session_with_a_question_shows_the_question() {
+    let program = Program::playing(
+        "replies: [{ask_user: {question: which colour?, options: [red, blue]}}, {say: painted}]",
+    );
+    program.chat(&[], "paint the door\n").expect(3);
+    let ran = program.chat(&["--continue"], "");
+    assert!(ran.stderr.contains("which colour?"), "{ran:?}");
+    let refused = program.chat(&["--continue"], "/remote\n/frobnicate\n").expect(2);
+    assert!(refused.stderr.contains("Answer with: windlass answer q_"), "{refused:?}");
+    let answered = program.chat(&["--continue"], "blue\n").expect(0);
+    assert_eq!(answered.stdout, "painted\n");
+}
+
 /// MS-057, MS-090: the whole of it in one conversation: a mode that changes in the middle of a running call, one
 /// that is for the next unit alone, `/clear` and `/stop`.
 #[test]

@@ -155,23 +155,9 @@ impl<'a> ModeCommand<'a> {
     pub(super) async fn remote(self) -> Result<Reply, Error> {
         let inbox = self.session.coordinator.inbox();
         if self.rest.is_empty() {
-            let row = |asked: crate::views::OpenQuestion| {
-                let question = asked.row.question;
-                vec![
-                    question.id.to_string(),
-                    asked.row.task.to_string(),
-                    question.question,
-                    question.options.join(" / "),
-                ]
-            };
-            let rows: Vec<_> = inbox.open()?.into_iter().map(row).collect();
-            return Ok(match rows.is_empty() {
-                true => self.invocation.say("Nothing waits for an answer."),
-                false => self.invocation.reply(vec![Block::table(
-                    &["QUESTION", "TASK", "ASKS", "ANSWERS"],
-                    &[],
-                    rows,
-                )]),
+            return Ok(match self.questions()? {
+                Some(table) => self.invocation.reply(vec![table]),
+                None => self.invocation.say("Nothing waits for an answer."),
             });
         }
         let words: Vec<&str> = self.rest.split_whitespace().collect();
@@ -192,6 +178,39 @@ impl<'a> ModeCommand<'a> {
             }
             None => reply,
         })
+    }
+
+    /// Everything that waits for a person: questions, and skills that are proposed.
+    pub(super) fn inbox(self) -> Result<Reply, Error> {
+        let row = |proposal: crate::skill_proposals::Proposal| {
+            let why = proposal.evidence.first().map(crate::skill_proposals::Finding::words);
+            vec![proposal.number.to_string(), proposal.name, why.unwrap_or_default()]
+        };
+        let proposals = self.session.coordinator.skill_proposals().open()?;
+        let rows: Vec<_> = proposals.into_iter().map(row).collect();
+        let proposals = (!rows.is_empty())
+            .then(|| Block::table(&["PROPOSED SKILL", "NAME", "BECAUSE"], &[0], rows));
+        let blocks: Vec<_> = self.questions()?.into_iter().chain(proposals).collect();
+        Ok(match blocks.is_empty() {
+            true => self.invocation.say("Nothing waits for you."),
+            false => self.invocation.reply(blocks),
+        })
+    }
+
+    /// The questions that wait for an answer; `None` where there are none.
+    fn questions(self) -> Result<Option<Block>, Error> {
+        let row = |asked: crate::views::OpenQuestion| {
+            let question = asked.row.question;
+            vec![
+                question.id.to_string(),
+                asked.row.task.to_string(),
+                question.question,
+                question.options.join(" / "),
+            ]
+        };
+        let rows: Vec<_> = self.session.coordinator.inbox().open()?.into_iter().map(row).collect();
+        let headings = ["QUESTION", "TASK", "ASKS", "ANSWERS"];
+        Ok((!rows.is_empty()).then(|| Block::table(&headings, &[], rows)))
     }
 
     async fn answer(

@@ -166,6 +166,8 @@ table! {
         "steer" "AXIS VALUE [SCOPE] | TEXT" Steer Everywhere:
             "Change an axis when the running call has ended, or tell the task something.",
         "pause" "[TASK]" Task Everywhere: "Park the task at its next boundary.",
+        "interrupt" "[TASK]" Task Everywhere:
+            "End what the task does now, keep what it has come to, and wait for a message.",
         "resume" "[TASK]" Task Everywhere: "Resume a paused task.",
         "stop" "[WHY]" Nothing Everywhere: "Cancel the session's work and what waits in its queue.",
         "remote" "[QUESTION ANSWER [--mode M] [--control C] [--permission-profile P] [--model-mode M]]" Question Admins:
@@ -178,6 +180,7 @@ table! {
         "schedule" "" Nothing Admins: "List what happens automatically, and when.",
     }
     Look {
+        "inbox" "" Nothing Admins: "List what waits for you: questions, and skills that are proposed.",
         "tasks" "" Nothing Admins: "List all tasks, what they wait for, and what they cost.",
         "status" "" Nothing Admins: "Show how much runs and waits, and whether a service runs.",
         "queue" "" Nothing Everywhere: "Show the session's tasks in the order in which they start.",

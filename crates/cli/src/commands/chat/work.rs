@@ -20,7 +20,7 @@ use crate::failure::{self, Failure};
 use crate::show::{self, Screen, note, out, replies, task_page};
 
 /// Commands that are about running work; they do not wait for its end.
-const AT_ONCE: &[&str] = &["steer", "pause", "stop", "cancel", "remote"];
+const AT_ONCE: &[&str] = &["steer", "pause", "interrupt", "stop", "cancel", "remote", "inbox"];
 
 /// How the work on a message ended.
 pub(super) enum Ended {
