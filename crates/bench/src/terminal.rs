@@ -173,6 +173,7 @@ impl World {
             project: "shop".to_owned(),
             user: "ada".to_owned(),
             may_be_unrestricted: false,
+            vim: false,
         };
         let mut world = Self {
             app: App::new(settings, size, History::default()),
@@ -213,9 +214,9 @@ impl World {
     }
 
     fn paint(&mut self) -> usize {
-        let paint = self.app.settings.paint;
+        let form = self.app.form();
         let entries = self.app.transcript.take_new();
-        let rows: Vec<String> = entries.iter().flat_map(|entry| entry.rows(120, paint)).collect();
+        let rows: Vec<String> = entries.iter().flat_map(|entry| entry.rows(form)).collect();
         self.screen.paint(&rows, &view::zone(&self.app)).len()
     }
 }

@@ -6,6 +6,7 @@
 //! - No question is answered but by a key that [`crate::dialog`] lets count.
 //! - What is printed comes from committed events; what is only previewed stays in the live zone.
 
+mod chord;
 mod completing;
 mod departure;
 mod notice;
@@ -30,14 +31,16 @@ use crate::Moment;
 use crate::completion::Command;
 use crate::composer::Draft;
 use crate::history::History;
+use crate::host::Layout;
 use crate::keymap::Keymap;
 use crate::keys::Event;
 use crate::mode_line::Mode;
 use crate::overlay::{Kind, Overlay};
 use crate::screen::Size;
 use crate::story::Story;
-use crate::transcript::{Entry, Transcript};
+use crate::transcript::{Entry, Form, Transcript};
 
+pub use chord::Chord;
 pub use completing::Completing;
 pub use departure::Departure;
 pub use notice::Notice;
@@ -65,6 +68,8 @@ pub struct Settings {
     pub user: String,
     /// Whether the profile `unrestricted` may be chosen.
     pub may_be_unrestricted: bool,
+    /// Whether keys edit as in vi.
+    pub vim: bool,
 }
 
 /// What the task of the conversation does.
@@ -207,7 +212,12 @@ pub struct App {
     pub departure: Departure,
     pub enhanced_keys: bool,
     pub transcript: Transcript,
+    pub layout: Layout,
+    /// Whether what is printed has no marks and line breaks of ours.
+    pub is_raw: bool,
     pub notice: Notice,
+    /// The keys of a chord that were pressed.
+    pub chord: Chord,
     /// Rows that the whole-screen layout is scrolled back.
     pub scrolled: usize,
     /// When the last input came.
@@ -225,11 +235,12 @@ impl App {
             effort: None,
             is_paused: false,
         };
+        let is_vim = settings.vim;
         Self {
             settings,
             size,
             facts,
-            writing: Writing::new(history),
+            writing: Writing::new(history, is_vim),
             outgoing: Outgoing::default(),
             questions: Questions::default(),
             overlay: None,
@@ -239,7 +250,10 @@ impl App {
             departure: Departure::default(),
             enhanced_keys: false,
             transcript: Transcript::default(),
+            layout: Layout::Inline,
+            is_raw: false,
             notice: Notice::default(),
+            chord: Chord::default(),
             scrolled: 0,
             now: Moment::ZERO,
             last_escape: None,
@@ -329,14 +343,21 @@ impl App {
         crate::view::can_ask(self.size) && self.questions.is_armed(self.now)
     }
 
+    /// How entries are printed.
+    pub fn form(&self) -> Form {
+        Form { columns: self.size.columns, paint: self.settings.paint, is_raw: self.is_raw }
+    }
+
     /// The title of the window.
     pub fn title(&self) -> String {
         self.facts.mode().title(&self.settings.project, !self.questions.is_empty())
     }
 
     /// Takes over what belongs to the terminal, not to a conversation.
-    pub fn take_over(&mut self, before: Self) {
+    pub fn take_over(&mut self, mut before: Self) {
         self.transcript = before.transcript;
+        (self.layout, self.is_raw) = (before.layout, before.is_raw);
+        self.writing.take_vim(&mut before.writing);
         self.writing.completing.take_sources(before.writing.completing);
         self.enhanced_keys = before.enhanced_keys;
         self.is_focused = before.is_focused;

@@ -22,13 +22,16 @@ pub struct Command {
 
 /// Commands of the terminal itself.
 const OF_TERMINAL: &[(&str, &str)] = &[
-    ("/inbox", "All questions."),
     ("/transcript", "The whole conversation, with search."),
     ("/diff", "What was changed."),
     ("/sessions", "Other conversations."),
     ("/agents", "Sub-agents and background commands."),
+    ("/roles", "The roles, with the tools of each; Enter takes one."),
     ("/keys", "Which key does what."),
     ("/copy", "Copy the last reply."),
+    ("/raw", "Print without our line breaks and marks, for copying."),
+    ("/tui", "inline or full: where the terminal draws."),
+    ("/vim", "on or off: edit as in vi."),
     ("/editor", "Write in your editor."),
     ("/quit", "Leave."),
 ];

@@ -5,13 +5,19 @@
 //! - A placeholder is one character: it is moved over and removed as a whole, and holds its text until then.
 //! - Nothing that was written is lost by a key: what a key removes comes back by `yank` or `undo`.
 
-use std::collections::BTreeMap;
+mod draft;
+mod layout;
+pub mod vim;
 
-use serde::{Deserialize, Serialize};
+use std::ops::Range;
+
 use unicode_segmentation::UnicodeSegmentation as _;
 
 use crate::keys::{Code, Key};
-use crate::text::{grapheme_width, width};
+
+pub use draft::Draft;
+use draft::{FIRST_PLACEHOLDER, LAST_PLACEHOLDER, is_placeholder, plain};
+pub use layout::{Laid, Mark};
 
 /// A paste of more bytes or lines than these becomes a placeholder.
 const LARGE_BYTES: usize = 800;
@@ -20,73 +26,19 @@ const LARGE_LINES: usize = 8;
 pub const MAX_BYTES: usize = 200 * 1024;
 /// Earlier states that can be returned to.
 const UNDO: usize = 100;
-/// Placeholders are characters from here on, which nobody types.
-const FIRST_PLACEHOLDER: u32 = 0xF_0000;
-const LAST_PLACEHOLDER: u32 = 0xF_FFFD;
-
-/// What is written, and where the cursor is.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Draft {
-    text: String,
-    /// Pasted texts by their placeholder.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pastes: BTreeMap<char, String>,
-    #[serde(default)]
-    cursor: usize,
-}
-
-impl Draft {
-    /// A draft of this text, the cursor at its end.
-    pub fn of(text: &str) -> Self {
-        let text = plain(text);
-        Self { cursor: text.len(), text, pastes: BTreeMap::new() }
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.text.is_empty()
-    }
-
-    /// The whole text, pasted texts in place of their placeholders.
-    pub fn expanded(&self) -> String {
-        let mut whole = String::with_capacity(self.text.len());
-        for char in self.text.chars() {
-            match self.pastes.get(&char) {
-                Some(paste) => whole.push_str(paste),
-                None => whole.push(char),
-            }
-        }
-        whole
-    }
-
-    /// Makes a draft that was read from a file safe to edit.
-    pub fn checked(mut self) -> Self {
-        self.text.retain(|char| !is_placeholder(char) || self.pastes.contains_key(&char));
-        self.cursor = self.cursor.min(self.text.len());
-        let starts = self.text.grapheme_indices(true).map(|(at, _)| at);
-        let at = starts.rev().find(|at| *at <= self.cursor).unwrap_or(0);
-        self.cursor = if self.cursor == self.text.len() { self.cursor } else { at };
-        self
-    }
-}
 
 /// The text that is being written.
 #[derive(Clone, Debug, Default)]
 pub struct Composer {
     draft: Draft,
     undo: Vec<Draft>,
+    /// States that were undone, until something else is changed.
+    redo: Vec<Draft>,
     /// What the last deletions removed.
     killed: String,
     /// Whether the last key typed a character, so that undo takes back a run of them.
     is_typing: bool,
     next_paste: u32,
-}
-
-/// The rows of a composer and the place of the cursor in them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Laid {
-    pub rows: Vec<String>,
-    pub row: usize,
-    pub column: usize,
 }
 
 impl Composer {
@@ -110,6 +62,7 @@ impl Composer {
     /// Takes what is written away.
     pub fn take(&mut self) -> Draft {
         self.undo.clear();
+        self.redo.clear();
         self.is_typing = false;
         std::mem::take(&mut self.draft)
     }
@@ -184,44 +137,46 @@ impl Composer {
         let was_typing = std::mem::take(&mut self.is_typing);
         match (code, ctrl, alt) {
             (Code::Left, false, false) | (Code::Char('b'), true, _) => {
-                self.draft.cursor = self.left()
+                self.draft.cursor = self.draft.left()
             }
             (Code::Right, false, false) | (Code::Char('f'), true, _) => {
-                self.draft.cursor = self.right();
+                self.draft.cursor = self.draft.right();
             }
             (Code::Left, _, _) | (Code::Char('b'), false, true) => {
-                self.draft.cursor = self.word_left();
+                self.draft.cursor = self.draft.word_left();
             }
             (Code::Right, _, _) | (Code::Char('f'), false, true) => {
-                self.draft.cursor = self.word_right();
+                self.draft.cursor = self.draft.word_right();
             }
             (Code::Home, true, _) => self.draft.cursor = 0,
             (Code::End, true, _) => self.draft.cursor = self.draft.text.len(),
-            (Code::Home, ..) | (Code::Char('a'), true, _) => self.draft.cursor = self.line_start(),
-            (Code::End, ..) | (Code::Char('e'), true, _) => self.draft.cursor = self.line_end(),
+            (Code::Home, ..) | (Code::Char('a'), true, _) => {
+                self.draft.cursor = self.draft.line_start()
+            }
+            (Code::End, ..) | (Code::Char('e'), true, _) => {
+                self.draft.cursor = self.draft.line_end()
+            }
             (Code::Backspace, true, _)
             | (Code::Backspace, _, true)
-            | (Code::Char('w'), true, _) => self.kill(self.word_left(), self.draft.cursor),
-            (Code::Backspace, ..) => self.delete(self.left(), self.draft.cursor),
+            | (Code::Char('w'), true, _) => self.kill(self.draft.word_left(), self.draft.cursor),
+            (Code::Backspace, ..) => self.delete(self.draft.left(), self.draft.cursor),
             (Code::Delete, true, _) | (Code::Char('d'), false, true) => {
-                self.kill(self.draft.cursor, self.word_right());
+                self.kill(self.draft.cursor, self.draft.word_right());
             }
-            (Code::Delete, ..) => self.delete(self.draft.cursor, self.right()),
+            (Code::Delete, ..) => self.delete(self.draft.cursor, self.draft.right()),
             (Code::Char('k'), true, _) => {
-                let end = self.line_end();
+                let end = self.draft.line_end();
                 // At the end of a line, the line end itself.
-                let end = if end == self.draft.cursor { self.right() } else { end };
+                let end = if end == self.draft.cursor { self.draft.right() } else { end };
                 self.kill(self.draft.cursor, end);
             }
-            (Code::Char('u'), true, _) => self.kill(self.line_start(), self.draft.cursor),
+            (Code::Char('u'), true, _) => self.kill(self.draft.line_start(), self.draft.cursor),
             (Code::Char('y'), true, _) => {
                 self.remember();
                 self.insert(&self.killed.clone());
             }
             (Code::Char('_' | '/'), true, _) => {
-                if let Some(draft) = self.undo.pop() {
-                    self.draft = draft;
-                }
+                self.undo();
             }
             _ => {
                 self.is_typing = was_typing;
@@ -249,7 +204,7 @@ impl Composer {
 
     /// Moves up or down a row as it is drawn; false at the first and the last one.
     pub fn vertical(&mut self, rows: i32, columns: usize) -> bool {
-        let places = self.places(columns);
+        let places = self.draft.places(columns);
         let Some(at) = places.iter().position(|place| place.at == self.draft.cursor) else {
             return false;
         };
@@ -264,85 +219,6 @@ impl Composer {
         }
         self.is_typing = false;
         true
-    }
-
-    /// The rows as they are drawn, and where the cursor is in them.
-    pub fn lay_out(&self, columns: usize) -> Laid {
-        let columns = columns.max(2);
-        let mut laid = Laid { rows: vec![String::new()], row: 0, column: 0 };
-        let mut used = 0;
-        for (at, grapheme) in self.draft.text.grapheme_indices(true) {
-            let shown = self.picture(grapheme);
-            let wide = width(&shown);
-            if grapheme != "\n" && used > 0 && used + wide > columns {
-                laid.rows.push(String::new());
-                used = 0;
-            }
-            if at == self.draft.cursor {
-                (laid.row, laid.column) = (laid.rows.len() - 1, used);
-            }
-            if grapheme == "\n" {
-                laid.rows.push(String::new());
-                used = 0;
-                continue;
-            }
-            if let Some(row) = laid.rows.last_mut() {
-                row.push_str(&crate::text::cut(&shown, columns));
-            }
-            used += wide.min(columns);
-        }
-        if self.draft.cursor == self.draft.text.len() {
-            if used >= columns {
-                laid.rows.push(String::new());
-                used = 0;
-            }
-            (laid.row, laid.column) = (laid.rows.len() - 1, used);
-        }
-        laid
-    }
-
-    fn places(&self, columns: usize) -> Vec<Place> {
-        let columns = columns.max(2);
-        let (mut places, mut row, mut used) = (Vec::new(), 0, 0);
-        for (at, grapheme) in self.draft.text.grapheme_indices(true) {
-            let wide = width(&self.picture(grapheme)).min(columns);
-            if grapheme != "\n" && used > 0 && used + wide > columns {
-                (row, used) = (row + 1, 0);
-            }
-            places.push(Place { at, row, column: used });
-            match grapheme {
-                "\n" => (row, used) = (row + 1, 0),
-                _ => used += wide,
-            }
-        }
-        if used >= columns {
-            (row, used) = (row + 1, 0);
-        }
-        places.push(Place { at: self.draft.text.len(), row, column: used });
-        places
-    }
-
-    /// What is drawn for one character.
-    fn picture(&self, grapheme: &str) -> String {
-        let mut chars = grapheme.chars();
-        match chars.next() {
-            Some('\n') => String::new(),
-            Some('\t') => "    ".to_owned(),
-            Some(place) if is_placeholder(place) => self.placeholder(place),
-            Some(_) if grapheme_width(grapheme) > 0 => grapheme.to_owned(),
-            // A mark without a letter has no picture of its own.
-            _ => windlass_core::shown::shown_line(grapheme),
-        }
-    }
-
-    fn placeholder(&self, place: char) -> String {
-        let number = u32::from(place) - FIRST_PLACEHOLDER + 1;
-        let text = self.draft.pastes.get(&place).map(String::as_str).unwrap_or_default();
-        let lines = text.lines().count();
-        match lines {
-            0 | 1 => format!("[pasted text {number}: {} characters]", text.chars().count()),
-            lines => format!("[pasted text {number}: {lines} lines]"),
-        }
     }
 
     fn type_char(&mut self, char: char) {
@@ -387,10 +263,41 @@ impl Composer {
         if self.draft.text.is_ascii() || is_border(self.draft.cursor) {
             return;
         }
-        self.draft.cursor = self.right_of(self.draft.cursor);
+        self.draft.cursor = self.draft.right_of(self.draft.cursor);
+    }
+
+    /// Goes to a place in the text.
+    pub(crate) fn go(&mut self, at: usize) {
+        self.draft.cursor = at.min(self.draft.text.len());
+        self.is_typing = false;
+    }
+
+    /// Puts a text in place of a part of what is written; the cursor stands after it.
+    pub(crate) fn edit(&mut self, range: Range<usize>, with: &str) {
+        if self.draft.text.len() - range.len() + with.len() > MAX_BYTES {
+            return;
+        }
+        self.remember();
+        self.is_typing = false;
+        self.draft.cursor = range.start + with.len();
+        self.draft.text.replace_range(range, with);
+        self.settle();
+    }
+
+    pub(crate) fn undo(&mut self) {
+        if let Some(draft) = self.undo.pop() {
+            self.redo.push(std::mem::replace(&mut self.draft, draft));
+        }
+    }
+
+    pub(crate) fn redo(&mut self) {
+        if let Some(draft) = self.redo.pop() {
+            self.undo.push(std::mem::replace(&mut self.draft, draft));
+        }
     }
 
     fn remember(&mut self) {
+        self.redo.clear();
         if self.undo.last() != Some(&self.draft) {
             self.undo.push(self.draft.clone());
         }
@@ -398,74 +305,4 @@ impl Composer {
             self.undo.remove(0);
         }
     }
-
-    fn left(&self) -> usize {
-        let before = &self.draft.text[..self.draft.cursor];
-        before.grapheme_indices(true).next_back().map_or(0, |(at, _)| at)
-    }
-
-    fn right(&self) -> usize {
-        self.right_of(self.draft.cursor)
-    }
-
-    fn right_of(&self, at: usize) -> usize {
-        let mut ends = self.draft.text.grapheme_indices(true).map(|(start, one)| start + one.len());
-        ends.find(|end| *end > at).unwrap_or(self.draft.text.len())
-    }
-
-    fn word_left(&self) -> usize {
-        let before = &self.draft.text[..self.draft.cursor];
-        let trimmed = before.trim_end_matches(is_between);
-        match trimmed.chars().next_back() {
-            // A placeholder is a word of its own.
-            Some(last) if is_placeholder(last) => trimmed.len() - last.len_utf8(),
-            _ => trimmed
-                .char_indices()
-                .rev()
-                .find(|(_, char)| is_between(*char) || is_placeholder(*char))
-                .map_or(0, |(at, char)| at + char.len_utf8()),
-        }
-    }
-
-    fn word_right(&self) -> usize {
-        let after = &self.draft.text[self.draft.cursor..];
-        let start = after.len() - after.trim_start_matches(is_between).len();
-        let word = &after[start..];
-        let end = match word.chars().next() {
-            Some(first) if is_placeholder(first) => first.len_utf8(),
-            _ => word.find(|char| is_between(char) || is_placeholder(char)).unwrap_or(word.len()),
-        };
-        self.draft.cursor + start + end
-    }
-
-    fn line_start(&self) -> usize {
-        self.draft.text[..self.draft.cursor].rfind('\n').map_or(0, |at| at + 1)
-    }
-
-    fn line_end(&self) -> usize {
-        let after = &self.draft.text[self.draft.cursor..];
-        self.draft.cursor + after.find('\n').unwrap_or(after.len())
-    }
-}
-
-/// Where a character is drawn.
-struct Place {
-    at: usize,
-    row: usize,
-    column: usize,
-}
-
-fn is_between(char: char) -> bool {
-    char.is_whitespace() || matches!(char, '/' | '.' | ',' | ';' | ':' | '(' | ')' | '"' | '\'')
-}
-
-fn is_placeholder(char: char) -> bool {
-    (FIRST_PLACEHOLDER..=LAST_PLACEHOLDER).contains(&u32::from(char))
-}
-
-/// A text without what would be taken for a placeholder or would control a terminal.
-fn plain(text: &str) -> String {
-    let kept =
-        |char: &char| !is_placeholder(*char) && (!char.is_control() || matches!(char, '\n' | '\t'));
-    text.replace("\r\n", "\n").replace('\r', "\n").chars().filter(kept).collect()
 }

@@ -34,7 +34,16 @@ pub enum Layout {
     Full,
 }
 
-/// How a person who looks elsewhere is told.
+impl Layout {
+    pub const fn other(self) -> Self {
+        match self {
+            Self::Inline => Self::Full,
+            Self::Full => Self::Inline,
+        }
+    }
+}
+
+/// How a person who looks elsewhere is notified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
     Off,

@@ -9,7 +9,7 @@ use crate::keys::{Code, Key};
 
 string_enum! {
     /// What a key can be bound to; the words are those of `[tui.keys]`.
-    Action ("action") {
+    Action ("key action") {
         /// Send what is written.
         Send = "send",
         Newline = "newline",
@@ -27,6 +27,10 @@ string_enum! {
         Queue = "queue",
         Stash = "stash",
         CopyReply = "copy_reply",
+        /// Print without marks and line breaks of ours.
+        Raw = "raw",
+        /// Inline, or on a screen of its own.
+        Layout = "layout",
         Transcript = "transcript",
         Diff = "diff",
         Tasks = "tasks",
@@ -61,6 +65,8 @@ impl Action {
             Self::Queue => "go through the queued messages",
             Self::Stash => "put the draft aside, or take it back",
             Self::CopyReply => "copy the last reply as Markdown",
+            Self::Raw => "print without our line breaks and marks, for copying; again: as before",
+            Self::Layout => "a screen of its own, or the terminal's scrollback",
             Self::Transcript => "the whole conversation, with search",
             Self::Diff => "what was changed",
             Self::Tasks => "all tasks",
@@ -103,6 +109,8 @@ const DEFAULTS: &[(Action, &[Key])] = &[
     (Action::Queue, &[Key::alt(Code::Up), alt('q')]),
     (Action::Stash, &[Key::ctrl('q')]),
     (Action::CopyReply, &[alt('c')]),
+    (Action::Raw, &[alt('v')]),
+    (Action::Layout, &[alt('l')]),
     (Action::Transcript, &[Key::ctrl('t')]),
     (Action::Diff, &[alt('g')]),
     (Action::Tasks, &[alt('t')]),
@@ -143,68 +151,132 @@ const EDITING: &[Key] = &[
     alt('d'),
 ];
 
-/// What each key does.
+/// What each key does, and each chord: keys one after the other.
 #[derive(Clone, Debug)]
 pub struct Keymap {
-    bound: BTreeMap<Key, Action>,
+    bound: BTreeMap<Vec<Key>, Action>,
+}
+
+/// What keys that were pressed one after the other stand for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meaning {
+    Nothing,
+    /// A chord begins with them.
+    Begins,
+    Does(Action),
 }
 
 impl Default for Keymap {
     fn default() -> Self {
         let keys =
-            DEFAULTS.iter().flat_map(|(action, keys)| keys.iter().map(|key| (*key, *action)));
+            DEFAULTS.iter().flat_map(|(action, keys)| keys.iter().map(|key| (vec![*key], *action)));
         Self { bound: keys.collect() }
     }
 }
 
 impl Keymap {
-    /// The defaults with what a person has bound instead: an action's name and its keys, separated by spaces.
-    /// An error says what is wrong with which binding.
+    /// The defaults with what a person has bound instead: an action's name and its keys, separated by spaces; the keys
+    /// of a chord are joined by commas. An error says what is wrong with which binding.
     pub fn with(bindings: &BTreeMap<String, String>) -> Result<Self, String> {
         let mut map = Self::default();
-        let mut own: BTreeMap<Key, Action> = BTreeMap::new();
+        let mut own: BTreeMap<Vec<Key>, Action> = BTreeMap::new();
         for (name, keys) in bindings {
             let action: Action = name.parse().map_err(|error| format!("{error}"))?;
             map.bound.retain(|_, bound| *bound != action);
             for word in keys.split_whitespace() {
-                let key = parse(word).ok_or_else(|| {
-                    format!("`{word}` is not a key; write such as `ctrl+r`, `alt+enter`, `f5`")
+                let chord = parse_chord(word).ok_or_else(|| {
+                    format!(
+                        "`{word}` is not a key; write such as `ctrl+r`, `alt+enter`, `f5`, or `ctrl+x,e` \
+                         for two keys one after the other"
+                    )
                 })?;
-                if EDITING.contains(&key) || key.typed().is_some() {
+                if EDITING.contains(&chord[0]) || chord[0].typed().is_some() {
                     return Err(format!("`{word}` edits text and cannot be bound to `{action}`"));
                 }
-                if let Some(other) = own.insert(key, action).filter(|other| *other != action) {
+                if let Some(other) = own.insert(chord, action).filter(|other| *other != action) {
                     return Err(format!("`{word}` is bound to both `{other}` and `{action}`"));
                 }
             }
         }
-        for (key, action) in own {
-            if let Some(other) = map.bound.insert(key, action).filter(|other| *other != action) {
-                let key = name(key);
-                let fix = format!("bind `{other}` to another key too");
-                return Err(format!("`{key}` is bound to both `{other}` and `{action}`; {fix}"));
-            }
+        for (chord, action) in own {
+            map.add(chord, action)?;
         }
         Ok(map)
     }
 
-    pub fn action(&self, key: Key) -> Option<Action> {
-        self.bound.get(&key).copied()
+    fn add(&mut self, chord: Vec<Key>, action: Action) -> Result<(), String> {
+        let other = self.bound.iter().find(|(other, _)| {
+            let (short, long) =
+                if other.len() < chord.len() { (*other, &chord) } else { (&chord, *other) };
+            long.starts_with(short)
+        });
+        match other {
+            Some((keys, other)) if *keys == chord && *other == action => {}
+            Some((keys, other)) if *keys == chord => {
+                let fix = format!("bind `{other}` to another key too");
+                let keys = chord_name(keys);
+                return Err(format!("`{keys}` is bound to both `{other}` and `{action}`; {fix}"));
+            }
+            Some((keys, other)) => {
+                return Err(format!(
+                    "`{}` begins `{}`: one of `{other}` and `{action}` could never be reached",
+                    chord_name(if keys.len() < chord.len() { keys } else { &chord }),
+                    chord_name(if keys.len() < chord.len() { &chord } else { keys }),
+                ));
+            }
+            None => {}
+        }
+        self.bound.insert(chord, action);
+        Ok(())
     }
 
-    /// The keys of an action, in the order of the defaults.
-    pub fn keys(&self, action: Action) -> Vec<Key> {
+    pub fn meaning(&self, keys: &[Key]) -> Meaning {
+        match self.bound.get(keys) {
+            Some(action) => Meaning::Does(*action),
+            None if self.bound.keys().any(|bound| bound.starts_with(keys)) => Meaning::Begins,
+            None => Meaning::Nothing,
+        }
+    }
+
+    /// The keys of an action in words, in the order of the defaults.
+    pub fn names(&self, action: Action) -> Vec<String> {
         let defaults =
             DEFAULTS.iter().find(|(of, _)| *of == action).map_or(&[][..], |(_, keys)| keys);
-        let mut keys: Vec<Key> =
-            self.bound.iter().filter(|(_, bound)| **bound == action).map(|(key, _)| *key).collect();
-        keys.sort_by_key(|key| defaults.iter().position(|one| one == key).unwrap_or(usize::MAX));
-        keys
+        let mut keys: Vec<&Vec<Key>> = self
+            .bound
+            .iter()
+            .filter(|(_, bound)| **bound == action)
+            .map(|(keys, _)| keys)
+            .collect();
+        let place = |keys: &[Key]| defaults.iter().position(|one| keys == [*one]);
+        keys.sort_by_key(|keys| place(keys).unwrap_or(usize::MAX));
+        keys.into_iter().map(|keys| chord_name(keys)).collect()
     }
+}
 
-    /// The first key of an action in words, for hints.
-    pub fn hint(&self, action: Action) -> String {
-        self.keys(action).first().map(|key| name(*key)).unwrap_or_default()
+/// A chord as people write it.
+pub fn chord_name(keys: &[Key]) -> String {
+    keys.iter().map(|key| name(*key)).collect::<Vec<_>>().join(" ")
+}
+
+fn parse_chord(text: &str) -> Option<Vec<Key>> {
+    let mut keys = Vec::new();
+    let mut rest = text;
+    loop {
+        // A comma can be a key itself.
+        let comma = rest
+            .char_indices()
+            .skip(1)
+            .find(|(at, char)| *char == ',' && !rest[..*at].ends_with('+') && *at + 1 < rest.len());
+        let (word, after) = match comma {
+            Some((at, _)) => (&rest[..at], &rest[at + 1..]),
+            None => (rest, ""),
+        };
+        keys.push(parse(word)?);
+        if after.is_empty() {
+            return Some(keys);
+        }
+        rest = after;
     }
 }
 

@@ -4,6 +4,7 @@ mod list;
 mod page;
 
 use windlass_core::id::{QuestionId, SessionId, TaskId};
+use windlass_core::role::Role;
 
 pub use list::{Item, List, Target};
 pub use page::{Page, PageLine};
@@ -19,6 +20,15 @@ pub enum Kind {
         everywhere: bool,
     },
     Agents,
+    Workflows,
+    /// One run of a workflow.
+    Run {
+        run: TaskId,
+    },
+    Workers,
+    Plan,
+    Commitments,
+    Roles,
     Transcript {
         task: Option<TaskId>,
     },
@@ -26,6 +36,28 @@ pub enum Kind {
     Help,
     /// What a slash command replied.
     Text,
+}
+
+impl Kind {
+    /// Whether it shows what happens, and is read again while it is open.
+    pub const fn is_live(&self) -> bool {
+        match self {
+            Self::Tasks
+            | Self::Inbox
+            | Self::Agents
+            | Self::Workflows
+            | Self::Run { .. }
+            | Self::Workers
+            | Self::Plan
+            | Self::Commitments => true,
+            Self::Sessions { .. }
+            | Self::Roles
+            | Self::Transcript { .. }
+            | Self::Diff(_)
+            | Self::Help
+            | Self::Text => false,
+        }
+    }
 }
 
 /// Which changes are shown.
@@ -78,6 +110,14 @@ pub enum Asked {
     Pause(TaskId),
     Resume(TaskId),
     Cancel(TaskId),
+    TakeRole(Role),
+}
+
+impl Asked {
+    /// Whether the page ends with it.
+    pub const fn closes(&self) -> bool {
+        matches!(self, Self::Close | Self::OpenSession(_) | Self::OpenTask(_) | Self::TakeRole(_))
+    }
 }
 
 impl Overlay {

@@ -65,6 +65,17 @@ pub struct Screen {
     /// The overlay as it is drawn, while there is one.
     overlay: Option<Vec<String>>,
     title: String,
+    shape: Shape,
+}
+
+/// How the cursor looks; the number that asks the terminal for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Shape {
+    /// As the person has set it.
+    #[default]
+    Own = 0,
+    Block = 2,
+    Bar = 6,
 }
 
 impl Screen {
@@ -78,6 +89,7 @@ impl Screen {
             is_cursor_hidden: false,
             overlay: None,
             title: String::new(),
+            shape: Shape::Own,
         }
     }
 
@@ -183,6 +195,7 @@ impl Screen {
         self.go_to_top(&mut text);
         text.push_str(CLEAR_TO_END);
         self.show_cursor(&mut text);
+        text += &self.set_shape(Shape::Own);
         self.forget();
         text
     }
@@ -197,6 +210,14 @@ impl Screen {
         format!("\u{1b}]0;{title}\u{7}")
     }
 
+    /// The shape of the cursor, where it changes.
+    pub fn set_shape(&mut self, shape: Shape) -> String {
+        match std::mem::replace(&mut self.shape, shape) == shape {
+            true => String::new(),
+            false => format!("\u{1b}[{} q", shape as u8),
+        }
+    }
+
     pub fn has_overlay(&self) -> bool {
         self.overlay.is_some()
     }
@@ -204,8 +225,15 @@ impl Screen {
     /// Prints rows in place of the zone, and the zone below them.
     fn insert(&mut self, committed: &[String], rows: &[String], text: &mut String) {
         self.go_to_top(text);
+        let is_wide = |line: &String| painted_width(line) >= self.size.columns;
+        if committed.iter().any(is_wide) {
+            // The terminal breaks it into rows that we do not count: all of them are cleared first.
+            text.push_str(CLEAR_TO_END);
+        }
         for line in committed {
-            let _ = write!(text, "{}{CLEAR_REST}\r\n", self.shown(line));
+            // At the last column, clearing the rest would take the last character.
+            let rest = if is_wide(line) { "" } else { CLEAR_REST };
+            let _ = write!(text, "{}{rest}\r\n", self.shown(line));
         }
         text.push_str(CLEAR_TO_END);
         self.print_zone(rows, text);

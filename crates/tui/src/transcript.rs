@@ -28,14 +28,29 @@ pub enum Entry {
     Lines(Vec<String>),
 }
 
+/// How entries are printed.
+#[derive(Clone, Copy, Debug)]
+pub struct Form {
+    /// Columns of the terminal.
+    pub columns: usize,
+    pub paint: Paint,
+    /// Whether they are printed as they were written: no marks, no colours, and line breaks only by the terminal, so
+    /// that what is copied is the text itself.
+    pub is_raw: bool,
+}
+
 impl Entry {
     /// A remark of the terminal itself.
     pub fn note(line: impl Into<String>) -> Self {
         Self::Lines(vec![line.into()])
     }
 
-    /// The rows of an entry on a terminal of this many columns.
-    pub fn rows(&self, columns: usize, paint: Paint) -> Vec<String> {
+    /// The rows of an entry.
+    pub fn rows(&self, form: Form) -> Vec<String> {
+        let Form { columns, paint, is_raw } = form;
+        if is_raw {
+            return self.raw_rows();
+        }
         let lines = match self {
             Self::Said { text, by } => said(text, by.as_deref(), columns, paint),
             Self::Reply(text) => {
@@ -49,15 +64,29 @@ impl Entry {
         lines.iter().flat_map(|line| rows(line, columns.saturating_sub(1).max(1))).collect()
     }
 
+    fn raw_rows(&self) -> Vec<String> {
+        let paragraph = |text: &str| {
+            let lines = text.trim_end().lines().map(str::to_owned);
+            std::iter::once(String::new()).chain(lines).chain([String::new()]).collect()
+        };
+        match self {
+            Self::Said { text, .. } => paragraph(&shown(text)),
+            Self::Reply(text) => paragraph(&strip_controls(text)),
+            Self::Lines(lines) => {
+                let plain = lines.iter().map(|line| strip_controls(line));
+                plain.map(|line| line.strip_prefix("  ").unwrap_or(&line).to_owned()).collect()
+            }
+        }
+    }
+
     /// The rows of several entries. Two empty rows never follow each other, also across calls: `is_blank` says
     /// whether the last row was empty.
     pub fn all_rows<'a>(
         entries: impl IntoIterator<Item = &'a Self>,
-        columns: usize,
-        paint: Paint,
+        form: Form,
         is_blank: &mut bool,
     ) -> Vec<String> {
-        let rows = entries.into_iter().flat_map(|entry| entry.rows(columns, paint));
+        let rows = entries.into_iter().flat_map(|entry| entry.rows(form));
         let is_new = |row: &String| {
             let was_blank = std::mem::replace(is_blank, row.is_empty());
             !(was_blank && row.is_empty())
@@ -97,6 +126,8 @@ pub struct Transcript {
     last_reply: Option<String>,
     /// What was not printed yet.
     new: Vec<Entry>,
+    /// How many entries before those were not printed either, because another layout showed them.
+    postponed: usize,
 }
 
 impl Transcript {
@@ -120,9 +151,22 @@ impl Transcript {
         *self = Self::default();
     }
 
-    /// What was added since the last call, to be printed once.
+    /// What was not printed yet, to be printed once.
     pub fn take_new(&mut self) -> Vec<Entry> {
-        std::mem::take(&mut self.new)
+        let new = std::mem::take(&mut self.new);
+        let postponed = std::mem::take(&mut self.postponed);
+        if postponed == 0 {
+            return new;
+        }
+        let from = self.entries.len().saturating_sub(postponed + new.len());
+        self.entries.iter().skip(from).cloned().collect()
+    }
+
+    /// Leaves what is new to be printed later; whether anything is.
+    pub fn postpone_new(&mut self) -> bool {
+        let count = std::mem::take(&mut self.new).len();
+        self.postponed += count;
+        count > 0
     }
 
     /// The last reply as it was written.
@@ -130,23 +174,23 @@ impl Transcript {
         self.last_reply.as_deref()
     }
 
-    /// The newest rows for a terminal of this width, with a notice where there are older ones.
-    pub fn rows(&self, columns: usize, most: usize, paint: Paint) -> Vec<String> {
+    /// The newest rows, with a notice where there are older ones.
+    pub fn rows(&self, form: Form, most: usize) -> Vec<String> {
         let mut first = self.entries.len();
         let mut count = 0;
         while first > 0 && count < most {
             first -= 1;
-            count += self.entries[first].rows(columns, paint).len();
+            count += self.entries[first].rows(form).len();
         }
         let mut is_cut = self.has_older || first > 0;
         let newest = self.entries.iter().skip(first);
-        let mut rows = Entry::all_rows(newest, columns, paint, &mut false);
+        let mut rows = Entry::all_rows(newest, form, &mut false);
         if rows.len() > most {
             rows.drain(..rows.len() - most);
             is_cut = true;
         }
         if is_cut {
-            rows.insert(0, paint.dim("… earlier output is in the transcript (Ctrl+T)"));
+            rows.insert(0, form.paint.dim("… earlier output is in the transcript (Ctrl+T)"));
         }
         rows
     }

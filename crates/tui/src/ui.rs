@@ -6,6 +6,7 @@
 //! - At most one frame in [`SHORTEST_FRAME`], and none where nothing changed.
 //! - Leaving ends no task: what is driven here is parked first, or continues in the background.
 
+mod console;
 mod conversation;
 mod drafts;
 mod driver;
@@ -27,15 +28,16 @@ use windlass_core::id::{SessionId, TaskId};
 use crate::Moment;
 use crate::app::{App, Effect, Input, Leaving};
 use crate::host::{Host, Options};
-use crate::keys::{Decoder, Event};
+use crate::keys::Event;
 use crate::overlay::Kind;
-use crate::terminal::{self, Keyboard};
+use crate::terminal;
 use crate::transcript::Entry;
+use console::Console;
 use conversation::Conversation;
 use drafts::Drafts;
 use driver::Driver;
 use jobs::{Done, Jobs};
-use painter::{Painter, SHORTEST_FRAME};
+use painter::SHORTEST_FRAME;
 
 /// How often the session is looked at for what others changed.
 const SESSION_CHECK: Duration = Duration::from_secs(1);
@@ -78,15 +80,12 @@ struct Ui {
     host: Arc<dyn Host>,
     options: Options,
     app: App,
-    painter: Painter,
+    console: Console,
     drafts: Drafts,
     jobs: Jobs,
     driver: Driver,
     conversation: Conversation,
-    keyboard: Keyboard,
-    decoder: Decoder,
     began: Instant,
-    decode_by: Option<Instant>,
     check_session_at: Instant,
     reload_at: Option<Instant>,
     leaving: Option<Leaving>,
@@ -102,7 +101,7 @@ pub async fn run(
     let stayed = ui.stay().await;
     let left = ui.leave().await;
     // A terminal that has gone needs nothing put back.
-    let _ = ui.painter.give();
+    let _ = ui.console.painter.give();
     stayed?;
     Ok(left)
 }
@@ -135,19 +134,17 @@ impl Ui {
         let drafts = Drafts::open(&options)?;
         let size = terminal::size();
         let mut app = App::new(options.settings.clone(), size, drafts.history());
+        app.layout = options.layout;
         for line in std::mem::take(&mut options.greeting) {
             app.transcript.push(Entry::note(line));
         }
         let now = Instant::now();
         let mut ui = Self {
-            painter: Painter::open(&options, size, &drafts.log())?,
+            console: Console::open(&options, size, &drafts.log())?,
             jobs: Jobs::new(coordinator.clone(), host.clone(), &options),
             driver: Driver::new(coordinator.clone()),
             conversation: Conversation::new(coordinator.clone(), options.session),
-            keyboard: Keyboard::open()?,
-            decoder: Decoder::default(),
             began: now,
-            decode_by: None,
             check_session_at: now + SESSION_CHECK,
             reload_at: None,
             leaving: None,
@@ -158,7 +155,7 @@ impl Ui {
             drafts,
         };
         // The first frame comes before anything else is read.
-        ui.painter.paint(&mut ui.app)?;
+        ui.console.painter.paint(&mut ui.app)?;
         ui.begin();
         Ok(ui)
     }
@@ -173,8 +170,8 @@ impl Ui {
         while self.leaving.is_none() {
             let wake = self.wake();
             tokio::select! {
-                bytes = self.keyboard.next() => match bytes {
-                    Some(bytes) => self.bytes(&bytes).await?,
+                events = self.console.next() => match events {
+                    Some(events) => self.events(events).await?,
                     None => self.leaving = Some(Leaving::Park),
                 },
                 update = self.conversation.update() => self.update(update?)?,
@@ -183,14 +180,14 @@ impl Ui {
                     Err(error) => self.input(Input::Notice(format!("a job failed: {error}"))).await?,
                 },
                 (task, result) = self.driver.ended() => self.drive_ended(task, result).await?,
-                _ = signals.resize.recv() => self.painter.resize_soon(),
+                _ = signals.resize.recv() => self.console.painter.resize_soon(),
                 _ = signals.end.recv() => self.leaving = Some(Leaving::Park),
                 _ = signals.hangup.recv() => self.leaving = Some(Leaving::Park),
                 // Sent by another process: the key itself is a byte.
                 _ = signals.interrupt.recv() => self.leaving = Some(Leaving::Park),
                 () = tokio::time::sleep_until(wake) => self.tick().await?,
             }
-            self.painter.paint_when_due(&mut self.app)?;
+            self.console.painter.paint_when_due(&mut self.app)?;
         }
         Ok(())
     }
@@ -198,14 +195,8 @@ impl Ui {
     /// When something is due.
     fn wake(&self) -> Instant {
         let app = self.app.next_wake().map(|at| self.began + at);
-        let all = [self.painter.wake(), app, self.decode_by, self.drafts.wake(), self.reload_at];
+        let all = [self.console.wake(), app, self.drafts.wake(), self.reload_at];
         all.into_iter().flatten().min().unwrap_or(self.check_session_at).min(self.check_session_at)
-    }
-
-    async fn bytes(&mut self, bytes: &[u8]) -> Result<(), Failed> {
-        let events = self.decoder.push(bytes);
-        self.decode_by = self.decoder.patience().map(|patience| Instant::now() + patience);
-        self.events(events).await
     }
 
     async fn events(&mut self, events: Vec<Event>) -> Result<(), Failed> {
@@ -230,7 +221,7 @@ impl Ui {
     /// Takes one input in; what it asks for is left to the caller.
     fn take_in(&mut self, input: Input) -> Vec<Effect> {
         let now = self.now();
-        self.painter.is_dirty = true;
+        self.console.painter.is_dirty = true;
         self.app.update(input, now)
     }
 
@@ -254,14 +245,12 @@ impl Ui {
     async fn tick(&mut self) -> Result<(), Failed> {
         let now = Instant::now();
         let is_due = |at: &mut Option<Instant>| at.take_if(|at| *at <= now).is_some();
-        if is_due(&mut self.decode_by) {
-            let events = self.decoder.expire();
-            self.events(events).await?;
-        }
+        let events = self.console.expired();
+        self.events(events).await?;
         if is_due(&mut self.reload_at) {
             self.reload();
         }
-        if let Some(size) = self.painter.take_resize() {
+        if let Some(size) = self.console.painter.take_resize() {
             self.input(Input::Resize(size)).await?;
         }
         if let Some(why) = self.drafts.save_when_due(&self.app, self.conversation.session) {
@@ -273,7 +262,7 @@ impl Ui {
         }
         let at = self.now();
         let wake = self.app.next_wake();
-        self.painter.is_dirty |= wake.is_some_and(|wake| wake <= at + SHORTEST_FRAME);
+        self.console.painter.is_dirty |= wake.is_some_and(|wake| wake <= at + SHORTEST_FRAME);
         self.app.update(Input::Tick, at);
         Ok(())
     }
@@ -281,7 +270,7 @@ impl Ui {
     /// Reads the page that is open again, where it shows what happens.
     fn reload(&mut self) {
         let kind = self.app.overlay.as_ref().map(|overlay| overlay.kind().clone());
-        if let Some(kind @ (Kind::Tasks | Kind::Inbox | Kind::Agents)) = kind {
+        if let Some(kind) = kind.filter(Kind::is_live) {
             self.load(kind);
         }
     }

@@ -94,7 +94,7 @@ fn composer(app: &App, most: usize) -> (Vec<String>, (usize, usize)) {
     let prompt = format!("{badge}{prompt}");
     let indent = painted_width(&prompt);
     let columns = app.size.room().saturating_sub(indent).max(2);
-    let laid = app.writing.composer.lay_out(columns);
+    let laid = app.writing.composer.draft().lay_out(columns, &app.writing.mark());
     let first = (laid.row + 1).saturating_sub(most);
     let shown = laid.rows.iter().skip(first).take(most).enumerate().map(|(at, row)| match at {
         0 => format!("{prompt}{row}"),

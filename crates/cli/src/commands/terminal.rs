@@ -22,7 +22,7 @@ use super::goal::Goal;
 use super::{AppContext, Command, Execute as _, Start, exec, follow_up};
 use crate::args::{Args, SessionArgs};
 use crate::config::Config;
-use crate::config::types::{Notify, TerminalScreen};
+use crate::config::types::{Editing, Notify, TerminalScreen};
 use crate::failure::Failure;
 use crate::show::note;
 use crate::wiring::{self, Environment, Project, place};
@@ -114,6 +114,7 @@ fn options(
         project: project_name.unwrap_or_else(|| "/".to_owned()),
         user: app.environment.user(),
         may_be_unrestricted: config.policy.allow_unrestricted,
+        vim: config.tui.editing == Editing::Vim,
     };
     let is_tmux = variable("TMUX").is_some();
     Ok(Options {

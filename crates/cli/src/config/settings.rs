@@ -14,8 +14,9 @@ use windlass_core::reasoning::Effort;
 
 use super::kind::{Kind, Unit, YEAR};
 use super::types::{
-    Base, ByteSize, ClassRule, DenyRule, Keep, ModeModel, ModelChoice, Network, Notify, Placement,
-    RepairPolicy, SandboxMode, SearchProvider, SkillPolicy, Tables, TerminalScreen, Timeout,
+    Base, ByteSize, ClassRule, DenyRule, Editing, Keep, ModeModel, ModelChoice, Network, Notify,
+    Placement, RepairPolicy, SandboxMode, SearchProvider, SkillPolicy, Tables, TerminalScreen,
+    Timeout,
 };
 use super::values::Values;
 
@@ -510,9 +511,11 @@ section! {
         title: bool = Kind::Switch, "true", User;
         /// Whether what was printed is printed again when the window gets another width. That clears the scrollback.
         rewrap: bool = Kind::Switch, "true", User;
+        /// How keys edit what you write: as in a shell, or as in vi; `/vim` switches over.
+        editing: Editing = Kind::Word(&["readline", "vim"]), "readline", User;
         /// Whether keys are asked for by the enhanced keyboard protocol. Switch it off where a terminal handles it badly.
         enhanced_keys: bool = Kind::Switch, "true", User, "WINDLASS_ENHANCED_KEYS";
-        /// Keys that do something else than by default, such as `editor = "f4"`; `?` lists what can be bound.
+        /// Keys that do something else than by default, such as `editor = "f4"` or `diff = "ctrl+x,d"`; `?` lists what can be bound.
         keys: Tables = Kind::Keys, "", User;
     }
 }

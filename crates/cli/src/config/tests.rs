@@ -169,6 +169,7 @@ fn every_setting_has_the_designed_default() {
     tui.animation                              true                             default
     tui.title                                  true                             default
     tui.rewrap                                 true                             default
+    tui.editing                                readline                         default
     tui.enhanced_keys                          true                             default
     tui.keys                                   none                             default
     ");

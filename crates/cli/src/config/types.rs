@@ -278,6 +278,16 @@ string_enum! {
 }
 
 string_enum! {
+    /// How keys edit what is written.
+    Editing ("editing") {
+        /// As in a shell.
+        Readline = "readline",
+        /// As in vi.
+        Vim = "vim",
+    }
+}
+
+string_enum! {
     /// Where a program that we start ourselves runs.
     Placement ("placement") {
         /// In the task's sandbox.

@@ -15,8 +15,9 @@ use super::error::Source;
 use super::kind::{Kind, Value};
 use super::settings::{self, Setting};
 use super::types::{
-    Base, ByteSize, ClassRule, DenyRule, Keep, ModeModel, ModelChoice, Network, Notify, Placement,
-    RepairPolicy, SandboxMode, SearchProvider, SkillPolicy, Tables, TerminalScreen, Timeout,
+    Base, ByteSize, ClassRule, DenyRule, Editing, Keep, ModeModel, ModelChoice, Network, Notify,
+    Placement, RepairPolicy, SandboxMode, SearchProvider, SkillPolicy, Tables, TerminalScreen,
+    Timeout,
 };
 use super::written::Raw;
 
@@ -162,6 +163,7 @@ from_value! {
     Placement: Some(Value::Text(word)) => FromStr::from_str(word).ok();
     Notify: Some(Value::Text(word)) => FromStr::from_str(word).ok();
     TerminalScreen: Some(Value::Text(word)) => FromStr::from_str(word).ok();
+    Editing: Some(Value::Text(word)) => FromStr::from_str(word).ok();
     RepairPolicy: Some(Value::Text(word)) => FromStr::from_str(word).ok();
     SkillPolicy: Some(Value::Text(word)) => FromStr::from_str(word).ok();
     Outage: Some(Value::Text(word)) => FromStr::from_str(word).ok();

@@ -8,7 +8,7 @@ use crate::interactive::Screen;
 use crate::program::Program;
 
 /// Without the skill the long way, with it the short one.
-const SCRIPT: &str = "
+pub const SCRIPT: &str = "
 match:
   - system: Use before you run
     replies: [{read_skill: learned-sh-run-tests-sh}, {bash: sh run-tests.sh}, {say: the short way}]
@@ -21,7 +21,7 @@ fn git(program: &Program, args: &[&str]) -> String {
     String::from_utf8_lossy(&ran.stdout).into_owned()
 }
 
-fn project(script: &str) -> Program {
+pub fn project(script: &str) -> Program {
     let program = Program::playing(script);
     git(&program, &["init", "-q"]);
     git(&program, &["config", "user.name", "Ada"]);

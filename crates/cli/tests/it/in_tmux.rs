@@ -116,3 +116,19 @@ replies:
     tmux.key("Enter");
     tmux.until("it 2 works");
 }
+
+/// Inside tmux the text goes into its buffer, where it can be pasted from.
+#[test]
+fn a_reply_is_copied_into_the_buffer_of_tmux() {
+    let program = Program::playing("replies: [{say: 'Use **this** one.'}]");
+    let tmux = Tmux::start(&program, 80, 24);
+    tmux.until("windlass chat | manual | normal | smart");
+    tmux.says("which?");
+    tmux.until("Use this one.");
+    tmux.until("waiting for you");
+    tmux.key("M-c");
+    tmux.until("copied");
+    assert_eq!(tmux.run(&["show-buffer"]), "Use **this** one.");
+    tmux.key("C-d");
+    tmux.until("continue with: windlass --session");
+}

@@ -110,6 +110,11 @@ impl Screen {
         lines.join("\n")
     }
 
+    /// Every byte that it has written.
+    pub fn written(&self) -> String {
+        String::from_utf8_lossy(&self.written).into_owned()
+    }
+
     pub fn resize(&mut self, columns: u16, rows: u16) {
         self.parser.screen_mut().set_size(rows, columns);
         let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
@@ -261,6 +266,37 @@ replies:
     screen.leave();
 }
 
+/// The command does not end by itself: what it has printed stays as its result, and the call after it never runs.
+#[test]
+fn escape_ends_a_running_command_and_keeps_what_it_printed() {
+    let program = prepared(
+        "
+match:
+  - when: marmalade
+    say: Continued.
+replies:
+  - text: I build.
+    calls: [{bash: 'echo half done; sleep 600'}, {bash: touch second}]
+",
+    );
+    let mut screen = Screen::open(&program, &[]);
+    screen.says("build it");
+    screen.until("half done");
+    screen.types(ESCAPE);
+    screen.until("interrupted by the person");
+    screen.until("interrupted; its work stays");
+    screen.until("waiting for you");
+    screen.says("marmalade, then");
+    screen.until("Continued.");
+    screen.leave();
+    assert!(!program.workspace().join("second").exists());
+    let requests = program.server.requests();
+    let last = String::from_utf8_lossy(&requests.last().unwrap().body).into_owned();
+    for words in ["half done", "interrupted by the person", "Not run: interrupted"] {
+        assert!(last.contains(words), "the agent reads `{words}`:\n{last}");
+    }
+}
+
 #[test]
 fn a_resized_window_shows_everything_once() {
     let program =
@@ -334,6 +370,8 @@ fn the_role_is_in_the_mode_line_and_commitments_are_listed() {
     screen.until("plan | manual | restricted | smart architect");
     screen.says("/commitments");
     screen.until("use JWT");
+    screen.types("q");
+    screen.until_gone("use JWT");
     let (_, code) = screen.leave();
     assert_eq!(code, 0);
 }
@@ -376,14 +414,16 @@ fn the_terminal_is_left_as_it_was() {
     }
 }
 
-/// A whole working day: a conversation, a question, a message into the running turn, a resize, the background, the
-/// list of tasks, the next day.
+/// A whole working day: a conversation, a plan that is accepted, a question, a message into the running turn, a resize,
+/// the background, the list of tasks, the next day. Suspending needs a shell: that is in `in_tmux`.
 #[test]
 fn a_whole_working_day() {
     let program = prepared(
         "
 replies:
   - say: Good morning.
+  - say: \"1. Remove the note\\n2. Build\"
+  - say: I begin when you say so.
   - bash: rm notes.txt
   - text: I wait for the build.
     calls: [{bash: 'until [ -e go ]; do sleep 0.1; done'}]
@@ -400,6 +440,14 @@ replies:
     screen.until("waiting for you");
     screen.types("\u{1b}p");
     screen.until("chat | manual | trusted");
+    screen.says("/plan clean up, then build");
+    screen.until("plan | manual | trusted");
+    screen.until("Accept this plan?");
+    screen.until("❯ 1. ");
+    screen.types("1");
+    screen.until("windlass build | ");
+    screen.until("I begin when you say so.");
+    screen.until("waiting for you");
     screen.types("\u{1b}a");
     screen.until("build | autonomous | trusted");
     screen.says("clean up, then build");
@@ -446,125 +494,4 @@ replies:
     screen.says("good morning again");
     screen.until("Welcome back.");
     screen.leave();
-}
-
-const DAY: &str = "
-replies:
-  - text: I look at the note first.
-    calls: [{read: notes.txt}]
-  - text: It is **out of date**, so I remove it.
-    calls: [{bash: rm notes.txt}]
-  - say: \"Done:\\n\\n- `notes.txt` was out of date\\n- it is gone now\"
-";
-
-/// The screen in docs/terminal.md and the picture in the README are what the program shows. Where it shows
-/// something new, `WINDLASS_RECORD=1` writes them.
-#[test]
-fn the_documented_screen_is_the_real_one() {
-    let program = prepared(DAY);
-    std::fs::create_dir(program.workspace().join("shop")).unwrap();
-    std::fs::rename(
-        program.workspace().join("notes.txt"),
-        program.workspace().join("shop/notes.txt"),
-    )
-    .unwrap();
-    let mut command = interactive(&program, &[]);
-    command.current_dir(program.workspace().join("shop"));
-    let mut screen = Screen::start(command, 80, 32);
-    screen.until("windlass chat | manual");
-    screen.says("Is notes.txt still of use? Remove it if not.");
-    screen.until("❯ 1. Allow");
-    screen.types("1");
-    screen.until("it is gone now");
-    screen.until("waiting for you");
-    screen.types("Thanks. What else is old here?");
-    screen.until("What else is old here?");
-    let shown = masked(&screen.parser.screen().contents());
-    let picture = picture(screen.parser.screen());
-    screen.types("\u{3}");
-    screen.leave();
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let page = std::fs::read_to_string(root.join("docs/terminal.md")).unwrap();
-    let (before, rest) = page.split_once("```\n").unwrap();
-    let (recorded, after) = rest.split_once("```\n").unwrap();
-    if std::env::var_os("WINDLASS_RECORD").is_some() {
-        std::fs::write(root.join("docs/terminal.md"), format!("{before}```\n{shown}```\n{after}"))
-            .unwrap();
-        std::fs::write(root.join("docs/terminal.svg"), &picture).unwrap();
-        return;
-    }
-    assert_eq!(recorded, shown, "docs/terminal.md shows another screen");
-    let kept = std::fs::read_to_string(root.join("docs/terminal.svg")).unwrap();
-    assert_eq!(kept, picture, "docs/terminal.svg shows another screen");
-}
-
-/// The screen without what differs from run to run: how much was used.
-fn masked(contents: &str) -> String {
-    let lines = contents.lines().map(|line| match line.split_once(" · ") {
-        Some((first, _)) if first.starts_with("waiting") => {
-            format!("{first} · 4.1k tokens · context 3 %")
-        }
-        _ => line.trim_end().to_owned(),
-    });
-    lines.collect::<Vec<_>>().join("\n").trim().to_owned() + "\n"
-}
-
-/// The screen as a picture.
-fn picture(screen: &vt100::Screen) -> String {
-    const WIDTH: f32 = 8.43;
-    const HEIGHT: usize = 18;
-    let (rows, columns) = screen.size();
-    let plain = masked(&screen.contents());
-    let count = plain.lines().count();
-    let contents = screen.contents();
-    let first = contents.lines().take_while(|line| line.trim().is_empty()).count();
-    let (wide, high) = ((f32::from(columns) * WIDTH) as usize + 32, count * HEIGHT + 32);
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {wide} {high}\" width=\"{wide}\" height=\"{high}\">\n\
-         <title>windlass in a terminal</title>\n\
-         <rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"#1d2026\"/>\n\
-         <g font-family=\"ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace\" font-size=\"14\" fill=\"#d5d8df\" xml:space=\"preserve\">\n"
-    );
-    for row in 0..rows {
-        let Some(at) = usize::from(row).checked_sub(first).filter(|at| *at < count) else {
-            continue;
-        };
-        let line = plain.lines().nth(at).unwrap_or_default();
-        let y = 16 + (at + 1) * HEIGHT - 4;
-        let is_status = line.starts_with("waiting");
-        let mut runs: Vec<(String, u16, String)> = Vec::new();
-        for column in 0..columns {
-            let Some(cell) = screen.cell(row, column).filter(|_| !is_status) else { break };
-            let style = style(cell);
-            let text =
-                if cell.has_contents() { cell.contents().to_owned() } else { " ".to_owned() };
-            match runs.last_mut() {
-                Some((same, _, run)) if *same == style => run.push_str(&text),
-                _ => runs.push((style, column, text)),
-            }
-        }
-        if is_status {
-            runs.push(("fill=\"#8b93a1\"".to_owned(), 0, line.to_owned()));
-        }
-        for (style, column, text) in runs.iter().filter(|(_, _, text)| !text.trim().is_empty()) {
-            let x = 16.0 + f32::from(*column) * WIDTH;
-            let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-            svg += &format!("<text x=\"{x:.1}\" y=\"{y}\" {style}>{}</text>\n", text.trim_end());
-        }
-    }
-    svg + "</g>\n</svg>\n"
-}
-
-fn style(cell: &vt100::Cell) -> String {
-    let fill = match cell.fgcolor() {
-        vt100::Color::Idx(1) => "#e06c75",
-        vt100::Color::Idx(2) => "#98c379",
-        vt100::Color::Idx(3) => "#e5c07b",
-        vt100::Color::Idx(5) => "#c678dd",
-        vt100::Color::Idx(6) => "#56b6c2",
-        _ if cell.dim() => "#8b93a1",
-        _ => "#d5d8df",
-    };
-    let weight = if cell.bold() { " font-weight=\"bold\"" } else { "" };
-    format!("fill=\"{fill}\"{weight}")
 }

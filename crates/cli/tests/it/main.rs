@@ -58,6 +58,8 @@ mod session_story;
 mod axes;
 mod requirements;
 mod interactive;
+mod recorded_screen;
+mod terminal_views;
 mod terminal_faults;
 mod in_tmux;
 mod planning;

@@ -100,7 +100,7 @@ pub fn worktree(program: &Program) -> PathBuf {
     PathBuf::from(status(program)["worktrees"][0]["path"].as_str().unwrap())
 }
 
-const WHOLE: &str = "
+pub const WHOLE: &str = "
   - {name: login, type: agent, spell: login}
   - {name: test, type: script, command: 'cat {{.login.outputs.file}} && pwd', output: seen}
   - {name: land, type: merge, message: 'Login: {{.login.summary}}'}

@@ -2,9 +2,12 @@
 
 use windlass_core::axes::{RunControl, WorkMode};
 
-use super::{App, Effect, Phase, Purpose, TWICE_ESCAPE, outgoing};
+use super::chord::Chorded;
+use super::{App, Effect, Phase, Purpose, Saved, TWICE_ESCAPE, outgoing};
 use crate::composer::Draft;
+use crate::composer::vim::Taken;
 use crate::dialog::{Dialog, Pressed};
+use crate::host::Layout;
 use crate::keymap::Action;
 use crate::keys::{Code, Key};
 use crate::mode_line;
@@ -21,15 +24,28 @@ const PAGES: &[(&str, Action)] = &[
     ("/agents", Action::Agents),
     ("/keys", Action::Help),
     ("/copy", Action::CopyReply),
+    ("/raw", Action::Raw),
+    ("/tui", Action::Layout),
     ("/editor", Action::Editor),
 ];
+
+/// Commands that open a page when nothing follows them.
+const VIEWS: &[(&str, Kind)] = &[
+    ("/workflow", Kind::Workflows),
+    ("/parallel", Kind::Workers),
+    ("/plans", Kind::Plan),
+    ("/commitments", Kind::Commitments),
+    ("/roles", Kind::Roles),
+];
+
+const RAW: &str = "raw: as it was written, for copying; Alt+V goes back";
 
 impl App {
     /// What a key does; what has to survive it is saved.
     pub(super) fn press(&mut self, key: Key) -> Vec<Effect> {
-        let before = self.saved();
+        let before = Saved::of(self);
         let mut effects = self.pressed(key);
-        if self.saved() != before && !effects.contains(&Effect::Save) {
+        if Saved::of(self) != before && !effects.contains(&Effect::Save) {
             effects.push(Effect::Save);
         }
         effects
@@ -38,9 +54,20 @@ impl App {
     fn pressed(&mut self, key: Key) -> Vec<Effect> {
         if let Some(overlay) = &mut self.overlay {
             let asked = overlay.press(key, view::body_rows(self.size));
-            return self.asked(asked);
+            if asked.closes() {
+                self.overlay = None;
+                // What was asked meanwhile has not been seen until now.
+                self.questions.typed(self.now);
+            }
+            return wanted(asked);
         }
-        let action = self.settings.keymap.action(key);
+        let action = match self.chord.press(key, &self.settings.keymap) {
+            Chorded::Key(action) => action,
+            Chorded::Waits | Chorded::Dropped => {
+                self.questions.typed(self.now);
+                return Vec::new();
+            }
+        };
         if self.departure.is_asked {
             return self.departure.press(key, action);
         }
@@ -58,9 +85,11 @@ impl App {
         if let Some(effects) = self.writing.press_completion(key) {
             return effects;
         }
-        match action {
-            Some(action) => self.act(action),
-            None => self.edit(key),
+        match (self.writing.press_vim(key), action) {
+            (Taken::Yes, _) => Vec::new(),
+            (Taken::Instead(key), _) => self.edit(key),
+            (Taken::No, Some(action)) => self.act(action),
+            (Taken::No, None) => self.edit(key),
         }
     }
 
@@ -72,33 +101,6 @@ impl App {
         self.questions.typed(self.now);
         self.outgoing.queue.leave();
         self.writing.paste(text)
-    }
-
-    /// What a person does on a page.
-    fn asked(&mut self, asked: Asked) -> Vec<Effect> {
-        match asked {
-            Asked::Nothing => Vec::new(),
-            Asked::Close => {
-                self.overlay = None;
-                // What was asked meanwhile has not been seen until now.
-                self.questions.typed(self.now);
-                Vec::new()
-            }
-            Asked::Open(kind) => vec![Effect::Load(kind)],
-            Asked::OpenSession(session) => {
-                self.overlay = None;
-                vec![Effect::Save, Effect::OpenSession(session)]
-            }
-            Asked::OpenTask(task) => {
-                self.overlay = None;
-                vec![Effect::Save, Effect::OpenTask(task)]
-            }
-            Asked::ShowQuestion(question) => vec![Effect::FindQuestion(question)],
-            Asked::Pause(task) => vec![Effect::Pause(task)],
-            Asked::Resume(task) => vec![Effect::Resume(task)],
-            Asked::Cancel(task) => vec![Effect::Cancel(task)],
-            Asked::WriteAbout(task) => vec![Effect::WriteAbout(task)],
-        }
     }
 
     /// What a key does at a question; `None` where it is not for the question.
@@ -245,26 +247,20 @@ impl App {
                     Vec::new()
                 }
             },
-            Action::Transcript => vec![Effect::Load(Kind::Transcript { task: None })],
-            Action::Diff => vec![Effect::Load(Kind::Diff(DiffOf::Turn))],
-            Action::Tasks => vec![Effect::Load(Kind::Tasks)],
-            Action::Inbox => vec![Effect::Load(Kind::Inbox)],
-            Action::Sessions => vec![Effect::Load(Kind::Sessions { everywhere: false })],
-            Action::Agents => vec![Effect::Load(Kind::Agents)],
-            Action::Help => vec![Effect::Load(Kind::Help)],
-            Action::CycleWorkMode => {
-                let next = mode_line::next_work_mode(self.facts.axes.work_mode);
-                vec![Effect::Slash(format!("/mode {next}"))]
+            Action::Raw => {
+                self.is_raw = !self.is_raw;
+                self.say(if self.is_raw { RAW } else { "as before: wrapped, with colours" });
+                Vec::new()
             }
-            Action::Autonomous => control(RunControl::Autonomous),
-            Action::Assisted => control(RunControl::Assisted),
-            Action::Manual => control(RunControl::Manual),
-            Action::Repair => vec![Effect::Slash(format!("/mode {}", WorkMode::Repair))],
-            Action::CycleProfile => {
-                let may = self.settings.may_be_unrestricted;
-                let next = mode_line::next_profile(self.facts.axes.permission_profile, may);
-                vec![Effect::Slash(format!("/permission-profile {next}"))]
+            Action::Layout => {
+                self.set_up("/tui", None);
+                Vec::new()
             }
+            other => match (page_of(other), axes_line(self, other)) {
+                (Some(kind), _) => vec![Effect::Load(kind)],
+                (None, Some(line)) => vec![Effect::Slash(line)],
+                (None, None) => Vec::new(),
+            },
         }
     }
 
@@ -284,6 +280,7 @@ impl App {
         self.writing.completing.close();
         self.scrolled = 0;
         let draft = self.writing.composer.take();
+        self.writing.begin_text();
         let text = draft.expanded();
         let mut effects = self.writing.remember(&text);
         let word = text.split_whitespace().next().unwrap_or_default();
@@ -291,6 +288,10 @@ impl App {
             effects.extend(self.departure.begin(self.phase));
         } else if let Some((_, action)) = PAGES.iter().find(|(name, _)| *name == text.trim()) {
             effects.extend(self.act(*action));
+        } else if let Some((_, kind)) = VIEWS.iter().find(|(name, _)| *name == text.trim()) {
+            effects.push(Effect::Load(kind.clone()));
+        } else if matches!(word, "/tui" | "/vim") {
+            self.set_up(word, text.split_whitespace().nth(1));
         } else if text.starts_with('/') && !is_path(word) {
             effects.push(Effect::Slash(text.trim().to_owned()));
         } else if let Some(command) = text.strip_prefix('!') {
@@ -310,8 +311,33 @@ impl App {
         effects
     }
 
+    /// Commands about the terminal itself: what is not said is switched over.
+    fn set_up(&mut self, command: &str, wanted: Option<&str>) {
+        let layout = match wanted {
+            Some("inline") => Some(Layout::Inline),
+            Some("full") => Some(Layout::Full),
+            Some(_) => None,
+            None => Some(self.layout.other()),
+        };
+        match (command, layout, wanted) {
+            ("/tui", Some(layout), _) => {
+                (self.layout, self.scrolled) = (layout, 0);
+                self.say(match layout {
+                    Layout::Inline => "inline: the terminal scrolls",
+                    Layout::Full => "a screen of its own: PgUp and PgDn scroll; Alt+L goes back",
+                });
+            }
+            ("/tui", None, _) => self.say("`/tui inline` or `/tui full`"),
+            (_, _, Some("on")) => self.writing.set_vim(true),
+            (_, _, Some("off")) => self.writing.set_vim(false),
+            (_, _, Some(_)) => self.say("`/vim on` or `/vim off`"),
+            (_, _, None) => self.writing.set_vim(self.writing.vim.is_none()),
+        }
+    }
+
     fn send_now(&mut self, draft: Draft) -> Vec<Effect> {
         let mut effects = self.writing.remember(&draft.expanded());
+        self.writing.begin_text();
         self.writing.completing.close();
         effects.push(match self.phase {
             Phase::Idle => self.outgoing.send(draft),
@@ -367,8 +393,54 @@ impl App {
     }
 }
 
-fn control(control: RunControl) -> Vec<Effect> {
-    vec![Effect::Slash(format!("/control {control}"))]
+/// The page that a key opens.
+fn page_of(action: Action) -> Option<Kind> {
+    Some(match action {
+        Action::Transcript => Kind::Transcript { task: None },
+        Action::Diff => Kind::Diff(DiffOf::Turn),
+        Action::Tasks => Kind::Tasks,
+        Action::Inbox => Kind::Inbox,
+        Action::Sessions => Kind::Sessions { everywhere: false },
+        Action::Agents => Kind::Agents,
+        Action::Help => Kind::Help,
+        _ => return None,
+    })
+}
+
+/// The command that changes an axis.
+fn axes_line(app: &App, action: Action) -> Option<String> {
+    let axes = app.facts.axes;
+    Some(match action {
+        Action::CycleWorkMode => {
+            format!("/mode {}", mode_line::next_work_mode(axes.work_mode))
+        }
+        Action::Repair => format!("/mode {}", WorkMode::Repair),
+        Action::Autonomous => format!("/control {}", RunControl::Autonomous),
+        Action::Assisted => format!("/control {}", RunControl::Assisted),
+        Action::Manual => format!("/control {}", RunControl::Manual),
+        Action::CycleProfile => {
+            let may = app.settings.may_be_unrestricted;
+            let next = mode_line::next_profile(axes.permission_profile, may);
+            format!("/permission-profile {next}")
+        }
+        _ => return None,
+    })
+}
+
+/// What is to be done about what a person does on a page.
+fn wanted(asked: Asked) -> Vec<Effect> {
+    match asked {
+        Asked::Nothing | Asked::Close => Vec::new(),
+        Asked::Open(kind) => vec![Effect::Load(kind)],
+        Asked::OpenSession(session) => vec![Effect::Save, Effect::OpenSession(session)],
+        Asked::OpenTask(task) => vec![Effect::Save, Effect::OpenTask(task)],
+        Asked::ShowQuestion(question) => vec![Effect::FindQuestion(question)],
+        Asked::Pause(task) => vec![Effect::Pause(task)],
+        Asked::Resume(task) => vec![Effect::Resume(task)],
+        Asked::Cancel(task) => vec![Effect::Cancel(task)],
+        Asked::WriteAbout(task) => vec![Effect::WriteAbout(task)],
+        Asked::TakeRole(role) => vec![Effect::Slash(format!("/{role}"))],
+    }
 }
 
 /// A path such as `/etc/hosts` is not a command.

@@ -31,28 +31,26 @@ impl Saved {
     pub fn is_empty(&self) -> bool {
         self == &Self::default()
     }
-}
 
-impl App {
     /// What has to survive.
-    pub fn saved(&self) -> Saved {
-        let mut queue = self.outgoing.queue.clone();
+    pub fn of(app: &App) -> Self {
+        let mut queue = app.outgoing.queue.clone();
         queue.leave();
-        Saved {
-            draft: self.writing.draft(),
-            aside: self.writing.stash.clone(),
+        Self {
+            draft: app.writing.draft(),
+            aside: app.writing.stash.clone(),
             queue,
-            sending: self.outgoing.sending.clone(),
-            comments: self.questions.comments(),
+            sending: app.outgoing.sending.clone(),
+            comments: app.questions.comments(),
         }
     }
 
-    /// Takes over what was written before. A message that was on its way is offered again, unless the journal
-    /// has it: `said` are the last messages there.
-    pub fn restore(&mut self, saved: Saved, said: &[String]) {
-        let Saved { draft, aside, queue, sending, comments } = saved;
-        let (writing, outgoing) = (&mut self.writing, &mut self.outgoing);
-        for words in self.questions.restore(comments) {
+    /// Gives back what was written before. A message that was on its way is offered again, unless the journal has it:
+    /// `said` are the last messages there.
+    pub fn restore(self, app: &mut App, said: &[String]) {
+        let Self { draft, aside, queue, sending, comments } = self;
+        let (writing, outgoing) = (&mut app.writing, &mut app.outgoing);
+        for words in app.questions.restore(comments) {
             writing.history.push(&words);
         }
         writing.stash = aside.map(Draft::checked);
@@ -67,7 +65,7 @@ impl App {
             None => {}
         }
         if !writing.composer.is_empty() || !outgoing.queue.is_empty() {
-            self.say("what you had written is back");
+            app.say("what you had written is back");
         }
     }
 }

@@ -4,10 +4,12 @@ use windlass_core::id::QuestionId;
 
 use super::Effect;
 use super::completing::Completing;
-use crate::composer::{Composer, Draft, MAX_BYTES};
+use crate::composer::vim::{Mode, Taken, Vim};
+use crate::composer::{Composer, Draft, MAX_BYTES, Mark};
 use crate::history::History;
 use crate::keymap::Action;
 use crate::keys::{Code, Key};
+use crate::screen::Shape;
 
 /// Bytes of what a command printed that the agent reads.
 const RAN_BYTES: usize = 16 * 1024;
@@ -46,6 +48,8 @@ pub struct Writing {
     pub answering: Option<Answering>,
     pub searching: Option<Searching>,
     pub completing: Completing,
+    /// Editing as in vi, where the person wants it.
+    pub vim: Option<Vim>,
     pub(super) stash: Option<Draft>,
     /// Commands that the person ran, for the next message.
     ran: Vec<String>,
@@ -56,8 +60,53 @@ pub struct Writing {
 const ASIDE: &str = "your draft is put aside: Ctrl+Q brings it back";
 
 impl Writing {
-    pub(super) fn new(history: History) -> Self {
-        Self { history, ..Self::default() }
+    pub(super) fn new(history: History, is_vim: bool) -> Self {
+        Self { history, vim: is_vim.then(Vim::default), ..Self::default() }
+    }
+
+    pub(super) fn set_vim(&mut self, is_on: bool) {
+        self.vim = is_on.then(Vim::default);
+        self.say(match is_on {
+            true => "keys edit as in vi: Esc for commands",
+            false => "keys edit as in a shell",
+        });
+    }
+
+    pub(super) fn take_vim(&mut self, before: &mut Self) {
+        self.vim = before.vim.take();
+    }
+
+    /// What a key does as a command of vi.
+    pub(super) fn press_vim(&mut self, key: Key) -> Taken {
+        let Some(vim) = &mut self.vim else { return Taken::No };
+        let taken = vim.press(key, &mut self.composer);
+        if taken == Taken::Yes {
+            self.history.stop_browsing();
+            self.completing.close();
+        }
+        taken
+    }
+
+    /// Another text begins.
+    pub(super) fn begin_text(&mut self) {
+        if let Some(vim) = &mut self.vim {
+            vim.begin();
+        }
+    }
+
+    /// A cursor of commands is a block.
+    pub fn cursor_shape(&self) -> Shape {
+        match self.vim.as_ref().map(Vim::mode) {
+            None => Shape::Own,
+            Some(Mode::Insert) => Shape::Bar,
+            Some(Mode::Normal | Mode::Visual { .. }) => Shape::Block,
+        }
+    }
+
+    /// What is marked of the text.
+    pub fn mark(&self) -> Mark {
+        let range = self.vim.as_ref().map_or(0..0, |vim| vim.marked(&self.composer));
+        Mark { range, is_painted: true }
     }
 
     /// Whether nothing is written, and a message would be.
@@ -231,6 +280,7 @@ impl Writing {
         let aside = self.composer.take();
         self.completing.close();
         self.answering = Some(Answering { question, purpose, aside });
+        self.begin_text();
         if !words.is_empty() {
             self.composer.replace(Draft::of(words));
         }

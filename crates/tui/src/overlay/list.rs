@@ -1,6 +1,7 @@
 //! A list to choose from, with a filter and a preview of what is chosen.
 
 use windlass_core::id::{QuestionId, SessionId, TaskId};
+use windlass_core::role::Role;
 use windlass_term::strip_controls;
 
 use super::{Asked, Kind};
@@ -14,6 +15,9 @@ pub enum Target {
     Question(QuestionId),
     /// A proposed skill, by its number. It is read here; accepting it takes a command.
     Proposal(i64),
+    Role(Role),
+    /// Something that can be read more about, and no more.
+    Text,
     /// A line that nothing can be done with.
     Heading,
 }
@@ -99,6 +103,12 @@ impl List {
                 "Enter watch · t transcript · p pause · r resume · c cancel · / search · Esc"
             }
             Kind::Inbox => "Enter answer · / search · Esc",
+            Kind::Workflows => {
+                "Enter steps · t transcript · p pause · r resume · c cancel · / search · Esc"
+            }
+            Kind::Workers => "Enter transcript · p pause · r resume · c cancel · / search · Esc",
+            Kind::Commitments => "/ search · Esc",
+            Kind::Roles => "Enter takes the role · Esc",
             Kind::Agents => "Enter transcript · m message · p pause · r resume · c cancel · Esc",
             _ => "Enter · Esc",
         };
@@ -183,13 +193,17 @@ impl List {
 
     fn choose(&self) -> Asked {
         match (self.current().map(|item| item.target), &self.kind) {
-            (Some(Target::Task(task)), Kind::Agents) => {
+            (Some(Target::Task(task)), Kind::Agents | Kind::Workers) => {
                 Asked::Open(Kind::Transcript { task: Some(task) })
             }
+            (Some(Target::Task(run)), Kind::Workflows) => Asked::Open(Kind::Run { run }),
             (Some(Target::Task(task)), _) => Asked::OpenTask(task),
             (Some(Target::Session(session)), _) => Asked::OpenSession(session),
             (Some(Target::Question(question)), _) => Asked::ShowQuestion(question),
-            (Some(Target::Proposal(_) | Target::Heading) | None, _) => Asked::Nothing,
+            (Some(Target::Role(role)), _) => Asked::TakeRole(role),
+            (Some(Target::Proposal(_) | Target::Heading | Target::Text) | None, _) => {
+                Asked::Nothing
+            }
         }
     }
 

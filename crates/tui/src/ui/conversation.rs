@@ -5,14 +5,19 @@ use windlass_coordinator::{Coordinator, Error, TaskFeed, Update};
 use windlass_core::axes::RunControl;
 use windlass_core::event::{Event, Record};
 use windlass_core::id::{QuestionId, SessionId, TaskId};
+use windlass_core::shown::shown_line;
 use windlass_core::state::TaskState;
 use windlass_core::status::{StatusReason, TaskStatus};
+use windlass_core::text::one_line;
 
 use crate::app::{Phase, SessionFacts};
+use crate::completion::Command;
 use crate::host::Options;
 
 /// Events before now that are shown of a conversation that is opened again.
 const RECENT: usize = 200;
+/// Characters of a goal that name a sub-agent.
+const NAME_CHARS: usize = 60;
 
 /// What is followed.
 pub(super) struct Conversation {
@@ -119,6 +124,23 @@ impl Conversation {
     pub fn is_interrupted(&self, task: TaskId) -> bool {
         let details = self.coordinator.tasks().details(task);
         details.is_ok_and(|details| details.view.is_interrupted())
+    }
+
+    /// The commands of the table, the skills, and those of the terminal itself.
+    pub fn commands(&self) -> Vec<Command> {
+        let skills = self.coordinator.session(self.session).skills().unwrap_or_default();
+        let table = windlass_coordinator::slash::TABLE.iter().map(Command::of);
+        let skills = skills
+            .into_iter()
+            .map(|skill| Command::plain(&format!("/{}", skill.name), &skill.description));
+        table.chain(Command::of_terminal()).chain(skills).collect()
+    }
+
+    /// How a message about a sub-agent begins: it reads no messages itself, the agent that started it does.
+    pub fn words_about(&self, task: TaskId) -> Result<Option<String>, Error> {
+        let row = self.coordinator.tasks().get(task)?;
+        let name = row.map(|row| one_line(&shown_line(&row.goal), NAME_CHARS));
+        Ok(name.map(|name| format!("About the sub-agent \"{name}\": ")))
     }
 
     pub fn unfollow(&mut self) {

@@ -73,7 +73,7 @@ impl Drafts {
 
     /// Writes them; says why they could not be kept, the first time.
     pub fn save(&mut self, app: &App, session: SessionId) -> Option<String> {
-        let saved = app.saved();
+        let saved = Saved::of(app);
         if saved == self.saved && !self.is_failing {
             return None;
         }

@@ -15,7 +15,7 @@ use windlass_core::injection::Control;
 use windlass_core::shown::shown;
 use windlass_term::Paint;
 
-use crate::app::Input;
+use crate::app::{Input, Phase};
 use crate::composer::Draft;
 use crate::host::{Host, Options};
 use crate::overlay::Overlay;
@@ -190,6 +190,21 @@ impl Jobs {
                 Ok(_) if is_resume => Done::Work(task),
                 Ok(steered) => Done::Session(vec![Input::Notice(format!("{task} {steered}"))]),
                 Err(error) => Done::Inputs(vec![Input::Notice(host.explain(error))]),
+            }
+        });
+    }
+
+    pub fn interrupt(&mut self, task: TaskId) {
+        let (coordinator, host) = (self.coordinator.clone(), self.host.clone());
+        let user = self.user.clone();
+        self.set.spawn(async move {
+            match coordinator.control().steer(task, Control::Interrupt, &user).await {
+                // The journal says what became of it.
+                Ok(_) => Done::Session(Vec::new()),
+                Err(error) => {
+                    let why = format!("not interrupted: {}", host.explain(error));
+                    Done::Inputs(vec![Input::Phase(Phase::Working), Input::Notice(why)])
+                }
             }
         });
     }

@@ -13,6 +13,7 @@ use crate::app::App;
 use crate::host::{Layout, Options};
 use crate::screen::{Abilities, Frame, Screen, Size};
 use crate::terminal::{self, Terminal};
+use crate::text;
 use crate::transcript::{Entry, REPRINTED_ROWS};
 use crate::view;
 
@@ -25,7 +26,9 @@ const RESIZE_PAUSE: Duration = Duration::from_millis(60);
 pub(super) struct Painter {
     screen: Screen,
     terminal: Terminal,
+    /// The layout and the form of what is on the terminal.
     layout: Layout,
+    is_raw: bool,
     has_title: bool,
     rewraps: bool,
     /// Whether something changed since the last frame.
@@ -46,6 +49,7 @@ impl Painter {
             screen: Screen::new(size, abilities),
             terminal: Terminal::open(options.key_modes, log)?,
             layout: options.layout,
+            is_raw: false,
             has_title: options.title,
             rewraps: options.rewrap,
             is_dirty: true,
@@ -74,13 +78,15 @@ impl Painter {
     /// Writes one frame.
     pub fn paint(&mut self, app: &mut App) -> io::Result<()> {
         self.is_dirty = false;
+        self.notice_form(app);
         let mut text = String::new();
         if self.has_title {
             text = self.screen.set_title(&app.title());
         }
+        text += &self.screen.set_shape(app.writing.cursor_shape());
         text += &match view::overlay(app) {
             Some(frame) => self.screen.paint_overlay(&frame),
-            None if self.layout == Layout::Full => self.paint_full(app),
+            None if app.layout == Layout::Full => self.paint_full(app),
             None => self.paint_inline(app),
         };
         if text.is_empty() {
@@ -90,12 +96,26 @@ impl Painter {
         self.terminal.write(&text)
     }
 
+    /// What is on the terminal may be printed in another way now.
+    fn notice_form(&mut self, app: &App) {
+        if self.layout != app.layout {
+            self.layout = app.layout;
+            self.full_rows.clear();
+        }
+        if self.is_raw != app.is_raw {
+            self.is_raw = app.is_raw;
+            self.full_rows.clear();
+            // Whoever keeps the scrollback as it is gets what follows in the other form.
+            self.must_reprint |= self.rewraps && app.layout == Layout::Inline;
+        }
+    }
+
     fn paint_inline(&mut self, app: &mut App) -> String {
-        let (columns, paint) = (app.size.columns, app.settings.paint);
         let zone = view::zone(app);
         let entries = app.transcript.take_new();
         if std::mem::take(&mut self.must_reprint) {
-            let rows = app.transcript.rows(columns, REPRINTED_ROWS, paint);
+            let rows = app.transcript.rows(app.form(), REPRINTED_ROWS);
+            self.is_blank = rows.last().is_none_or(String::is_empty);
             let leave = if self.screen.has_overlay() {
                 self.screen.paint(&[], &zone)
             } else {
@@ -103,18 +123,19 @@ impl Painter {
             };
             return leave + &self.screen.reprint(&rows, &zone);
         }
-        let rows = Entry::all_rows(&entries, columns, paint, &mut self.is_blank);
+        let rows = Entry::all_rows(&entries, app.form(), &mut self.is_blank);
         self.screen.paint(&rows, &zone)
     }
 
     /// The same on the alternate screen: the end of what was printed above the zone.
     fn paint_full(&mut self, app: &mut App) -> String {
-        let (size, paint) = (app.size, app.settings.paint);
+        let size = app.size;
         let zone = view::zone(app);
-        if !app.transcript.take_new().is_empty() || self.full_rows.is_empty() {
-            self.full_rows = app.transcript.rows(size.columns, REPRINTED_ROWS, paint);
+        if app.transcript.postpone_new() || self.full_rows.is_empty() {
+            let rows = app.transcript.rows(app.form(), REPRINTED_ROWS);
+            // Nothing is broken here but by us.
+            self.full_rows = rows.iter().flat_map(|row| text::rows(row, size.room())).collect();
         }
-        self.must_reprint = false;
         let room = size.rows.saturating_sub(zone.rows.len());
         let last = self.full_rows.len().saturating_sub(room);
         app.scrolled = app.scrolled.min(last);

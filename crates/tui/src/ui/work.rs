@@ -15,7 +15,8 @@ impl Ui {
     /// Takes over the session: its axes, its conversation, what was written before.
     pub(super) fn begin(&mut self) {
         self.show_facts();
-        self.load_commands();
+        let commands = self.conversation.commands();
+        self.take_in(Input::Commands(commands));
         let mut said = Vec::new();
         if let Some(task) = self.conversation.current() {
             said = self.follow(task).unwrap_or_default();
@@ -25,13 +26,13 @@ impl Ui {
             }
         }
         let saved = self.drafts.load(self.conversation.session);
-        self.app.restore(saved, &said);
+        saved.restore(&mut self.app, &said);
         if let Some(message) = self.options.message.take() {
             let draft = Draft::of(&message);
             self.app.outgoing.sending = Some(draft.clone());
             self.send(draft);
         }
-        self.painter.is_dirty = true;
+        self.console.painter.is_dirty = true;
     }
 
     /// Looks at what others changed in the session.
@@ -82,7 +83,7 @@ impl Ui {
         self.app.story = None;
         self.app.phase = Phase::Idle;
         self.app.questions.clear();
-        self.painter.is_dirty = true;
+        self.console.painter.is_dirty = true;
     }
 
     /// Takes in one committed event.
@@ -193,7 +194,7 @@ impl Ui {
             let words = "leaving: the running step ends first, at most 10 seconds".to_owned();
             self.take_in(Input::Notice(words));
             // A terminal that has gone shows nothing.
-            let _ = self.painter.paint(&mut self.app);
+            let _ = self.console.painter.paint(&mut self.app);
             self.driver.wait_until_parked().await;
             if self.leaving == Some(Leaving::Background) && self.host.background(task).is_ok() {
                 background = Some(task);

@@ -4,6 +4,7 @@ use windlass_term::{Paint, wrap::cut_columns};
 
 use super::look;
 use crate::app::{App, Phase};
+use crate::composer::vim::{Mode, Vim};
 use crate::text::{cut, painted_width, rows, width};
 
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
@@ -63,9 +64,30 @@ pub fn bottom(app: &App, has_header: bool) -> Vec<String> {
 
 fn line(app: &App, room: usize) -> String {
     let paint = app.settings.paint;
+    if let Some(words) = app.chord.words() {
+        return paint.cyan(&cut(&words, room));
+    }
     if let Some(notice) = app.notice.text() {
         return paint.yellow(&cut(notice, room));
     }
+    let mode = vim_mode(app);
+    let used = width(mode);
+    let rest = activity_and_usage(app, room.saturating_sub(used));
+    format!("{}{rest}", paint.bold(mode))
+}
+
+/// What keys mean, where they are not typed.
+fn vim_mode(app: &App) -> &'static str {
+    match app.writing.vim.as_ref().map(Vim::mode) {
+        None | Some(Mode::Insert) => "",
+        Some(Mode::Normal) => "NORMAL · ",
+        Some(Mode::Visual { by_lines: false, .. }) => "VISUAL · ",
+        Some(Mode::Visual { by_lines: true, .. }) => "VISUAL LINE · ",
+    }
+}
+
+fn activity_and_usage(app: &App, room: usize) -> String {
+    let paint = app.settings.paint;
     let plain = parts(app, Paint { on: false });
     let painted = parts(app, paint);
     let activity = activity(app);

@@ -6,7 +6,7 @@ use serde_json::json;
 use windlass_coordinator::views::OpenQuestion;
 use windlass_core::id::QuestionId;
 use windlass_core::question::PLAN_OPTIONS;
-use windlass_tui::app::{Effect, Input, Phase};
+use windlass_tui::app::{Effect, Input, Phase, Saved};
 use windlass_tui::keys::{Code, Key};
 
 use crate::world::{World, event, open, permission};
@@ -171,13 +171,13 @@ fn comments_on_a_plan_are_never_lost() {
     world.input(Input::Questions(vec![asked.clone()]));
     world.wait(2 * SECOND);
     world.types("c\nwhich file?\n");
-    let saved = world.app.saved();
+    let saved = Saved::of(&world.app);
     let mut later = World::new(80, 30);
     later.input(Input::Questions(vec![asked]));
-    later.app.restore(saved.clone(), &[]);
+    saved.clone().restore(&mut later.app, &[]);
     assert!(later.shown().contains("» which file?"), "{}", later.shown());
     let mut without = World::new(80, 30);
-    without.app.restore(saved, &[]);
+    saved.restore(&mut without.app, &[]);
     assert!(without.app.writing.history.search("which file?", 0).is_some());
     world.input(Input::Questions(Vec::new()));
     assert!(world.app.writing.history.search("which file?", 0).is_some());

@@ -1,10 +1,12 @@
 //! Bytes of terminals as keys and pastes.
 
 use proptest::prelude::*;
-use windlass_tui::keymap::{Action, Keymap, name, parse};
+use windlass_tui::app::Effect;
+use windlass_tui::keymap::{Action, Keymap, Meaning, name, parse};
 use windlass_tui::keys::{Code, Decoder, Event, Key};
+use windlass_tui::overlay::{DiffOf, Kind};
 
-use crate::world::bindings;
+use crate::world::{PLAIN, World, bindings, settings};
 
 fn read(bytes: &[u8]) -> Vec<Event> {
     let mut decoder = Decoder::default();
@@ -84,9 +86,42 @@ fn a_paste_without_an_end_is_handed_over() {
 #[test]
 fn bound_keys_replace_the_defaults() {
     let map = Keymap::with(&bindings(&[("editor", "ctrl+n f12")])).unwrap();
-    assert_eq!(map.action(Key::ctrl('n')), Some(Action::Editor));
-    assert_eq!(map.action(Key::plain(Code::F(12))), Some(Action::Editor));
-    assert_eq!(map.action(Key::ctrl('g')), None);
+    assert_eq!(map.meaning(&[Key::ctrl('n')]), Meaning::Does(Action::Editor));
+    assert_eq!(map.meaning(&[Key::plain(Code::F(12))]), Meaning::Does(Action::Editor));
+    assert_eq!(map.meaning(&[Key::ctrl('g')]), Meaning::Nothing);
+}
+
+#[test]
+fn keys_up_to_f24_can_be_bound_and_are_read() {
+    let map = Keymap::with(&bindings(&[("diff", "f24"), ("tasks", "shift+f13")])).unwrap();
+    assert_eq!(map.meaning(&[key(b"\x1b[57387u")]), Meaning::Does(Action::Diff));
+    assert_eq!(map.meaning(&[key(b"\x1b[57376;2u")]), Meaning::Does(Action::Tasks));
+    let error = Keymap::with(&bindings(&[("diff", "f25")])).unwrap_err();
+    assert!(error.starts_with("`f25` is not a key"), "{error}");
+}
+
+#[test]
+fn a_chord_is_pressed_key_by_key() {
+    let mut settings = settings(PLAIN);
+    settings.keymap =
+        Keymap::with(&bindings(&[("editor", "ctrl+x,ctrl+e"), ("diff", "ctrl+x,d")])).unwrap();
+    let mut world = World::with(settings, 80, 24);
+    world.types("half");
+    world.key(Key::ctrl('x'));
+    assert!(world.shown().contains("Ctrl+X …"), "{}", world.shown());
+    world.key(Key::ctrl('e'));
+    assert_eq!(world.take_effects(), [Effect::Edit("half".to_owned())]);
+    world.key(Key::ctrl('x'));
+    world.types("d");
+    assert_eq!(world.take_effects(), [Effect::Load(Kind::Diff(DiffOf::Turn))]);
+    // What belongs to no chord is not typed either, and Esc gives one up.
+    world.key(Key::ctrl('x'));
+    world.types("q");
+    world.key(Key::ctrl('x'));
+    world.key(Key::plain(Code::Escape));
+    assert_eq!(world.take_effects(), []);
+    assert_eq!(world.app.writing.composer.text(), "half");
+    assert!(!world.shown().contains("Ctrl+X"), "{}", world.shown());
 }
 
 #[test]
@@ -97,7 +132,11 @@ fn conflicting_and_unknown_bindings_are_refused() {
         (&[("editor", "hyper+x")], "`hyper+x` is not a key"),
         (&[("editor", "x")], "`x` edits text"),
         (&[("editor", "ctrl+a")], "`ctrl+a` edits text"),
-        (&[("edit", "f5")], "`edit` is not a action; allowed: send,"),
+        (&[("edit", "f5")], "`edit` is not a key action; allowed: send,"),
+        (&[("diff", "ctrl+t,d")], "`Ctrl+T` begins `Ctrl+T D`: one of `transcript` and `diff`"),
+        (&[("diff", "f5,d"), ("tasks", "f5")], "`F5` begins `F5 D`"),
+        (&[("diff", "x,d")], "`x,d` edits text"),
+        (&[("diff", "f5,hyper+x")], "`f5,hyper+x` is not a key"),
     ] {
         let error = Keymap::with(&bindings(pairs)).unwrap_err();
         assert!(error.starts_with(wanted), "{error}");

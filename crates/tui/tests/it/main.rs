@@ -10,5 +10,6 @@ mod pages;
 mod looks;
 mod screen;
 mod terminal;
+mod vim;
 mod anything;
 mod world;

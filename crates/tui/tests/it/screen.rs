@@ -2,6 +2,7 @@
 
 use windlass_core::id::CallId;
 use windlass_tui::app::{Input, Phase};
+use windlass_tui::host::Layout;
 use windlass_tui::keys::{Code, Key};
 use windlass_tui::screen::{Abilities, Frame, Screen, Size};
 
@@ -217,4 +218,56 @@ fn a_zone_that_the_terminal_has_broken_is_removed() {
     let text = screen.paint(&[], &zone(Some((1, 3))));
     // The first row takes two now, so the zone begins two rows above the cursor.
     assert!(text.contains("\u{1b}[2A\r\u{1b}[J"), "{text:?}");
+}
+
+/// What was printed on the other screen while it was there is printed into the scrollback when it ends.
+#[test]
+fn the_layout_is_switched_inside_a_conversation() {
+    let mut world = World::new(60, 12);
+    talk(&mut world, 3);
+    world.types("/tui full\n");
+    assert_eq!(world.app.layout, Layout::Full);
+    assert_eq!(world.take_effects(), []);
+    world.types("/tui sideways\n");
+    assert!(world.shown().contains("`/tui inline` or `/tui full`"), "{}", world.shown());
+    world.key(Key::alt(Code::Char('l')));
+    assert_eq!(world.app.layout, Layout::Inline);
+}
+
+#[test]
+fn raw_prints_what_was_written_without_marks_and_breaks() {
+    let mut world = World::new(40, 12);
+    let task = world.begin("explain");
+    let line = "Use **this** one: a line that is longer than the terminal, which breaks it itself.";
+    world.types("/raw\n");
+    world.reply(task, line);
+    world.paint();
+    let contents = world.parser.screen().contents();
+    assert!(contents.replace('\n', "").contains(line), "{contents}");
+    // A terminal knows that the rows are one line, and copies them as one.
+    let row = (0..12u16).find(|row| world.parser.screen().row_wrapped(*row));
+    assert!(row.is_some(), "the terminal has broken it:\n{contents}");
+    world.types("/raw\n");
+    world.reply(task, "Now **as before**.");
+    assert!(world.shown().contains("Now as before."), "{}", world.shown());
+}
+
+/// Zellij and Windows Terminal lose rows that are inserted by scroll regions.
+#[test]
+fn no_scroll_region_and_no_mouse_is_ever_asked_for() {
+    let size = Size { columns: 40, rows: 10 };
+    let mut screen = Screen::new(size, Abilities { unicode: true, colours: true });
+    let zone = Frame { rows: vec!["one".to_owned(), "two".to_owned()], cursor: Some((1, 0)) };
+    let rows: Vec<String> = (0..30).map(|n| format!("row {n}")).collect();
+    let mut written = screen.paint(&rows, &zone);
+    written += &screen.reprint(&rows, &zone);
+    written += &screen.paint_overlay(&zone);
+    written += &screen.leave();
+    let ends = written
+        .split("\u{1b}[")
+        .skip(1)
+        .map(|rest| rest.chars().find(|char| char.is_ascii_alphabetic()).unwrap_or_default());
+    let ends: std::collections::BTreeSet<char> = ends.collect();
+    assert!(!ends.contains(&'r') && !ends.contains(&'L'), "{ends:?}");
+    assert!(!written.contains("\u{1b}[?100"), "{written:?}");
 }

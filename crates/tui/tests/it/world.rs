@@ -32,6 +32,7 @@ pub fn settings(paint: Paint) -> Settings {
         project: "shop".to_owned(),
         user: "ada".to_owned(),
         may_be_unrestricted: false,
+        vim: false,
     }
 }
 
@@ -100,12 +101,11 @@ impl World {
 
     /// Writes a frame to the emulator.
     pub fn paint(&mut self) {
-        let (columns, paint) = (self.app.size.columns, self.app.settings.paint);
         let text = match view::overlay(&mut self.app) {
             Some(frame) => self.screen.paint_overlay(&frame),
             None => {
                 let entries = self.app.transcript.take_new();
-                let rows = Entry::all_rows(&entries, columns, paint, &mut self.is_blank);
+                let rows = Entry::all_rows(&entries, self.app.form(), &mut self.is_blank);
                 self.screen.paint(&rows, &view::zone(&self.app))
             }
         };
@@ -132,7 +132,7 @@ impl World {
         self.input(Input::Resize(size));
         if must_reprint {
             self.app.transcript.take_new();
-            let rows = self.app.transcript.rows(columns, 1000, self.app.settings.paint);
+            let rows = self.app.transcript.rows(self.app.form(), 1000);
             let text = self.screen.reprint(&rows, &view::zone(&self.app));
             self.process(&text);
         }

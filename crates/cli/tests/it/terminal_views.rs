@@ -1,0 +1,142 @@
+//! Pages of the interactive terminal over real work, the layout, and copying.
+
+use serde_json::json;
+
+use crate::growing;
+use crate::interactive::{ESCAPE, Screen, prepared};
+use crate::plans;
+use crate::workflows;
+
+#[test]
+fn the_layout_is_switched_in_a_conversation_and_nothing_is_lost() {
+    let program = prepared("replies: [{say: First.}, {say: Second.}, {say: Third.}]");
+    let mut screen = Screen::open(&program, &[]);
+    screen.says("one");
+    screen.until("First.");
+    screen.until("waiting for you");
+    screen.says("/tui full");
+    screen.until("a screen of its own");
+    assert!(screen.parser.screen().alternate_screen());
+    screen.says("two");
+    screen.until("Second.");
+    screen.until("waiting for you");
+    screen.says("/tui inline");
+    screen.until("inline: the terminal scrolls");
+    assert!(!screen.parser.screen().alternate_screen());
+    screen.says("three");
+    screen.until("Third.");
+    let (all, _) = screen.leave();
+    for reply in ["First.", "Second.", "Third."] {
+        assert_eq!(all.matches(reply).count(), 1, "{reply} once:\n{all}");
+    }
+}
+
+/// The last reply as it was written, by the terminal's own clipboard, where no program keeps one.
+#[test]
+fn the_last_reply_is_copied_as_markdown() {
+    let program = prepared("replies: [{say: 'Use **this** one.'}]");
+    let mut screen = Screen::open(&program, &[]);
+    screen.types("\u{1b}c");
+    screen.until("there is no reply to copy yet");
+    screen.says("which?");
+    screen.until("Use this one.");
+    screen.until("waiting for you");
+    screen.says("/copy");
+    screen.until("handed to the terminal's clipboard");
+    let written = screen.written();
+    assert!(written.contains("\u{1b}]52;c;VXNlICoqdGhpcyoqIG9uZS4=\u{7}"), "{written:?}");
+    screen.says("/raw");
+    screen.until("Use **this** one.");
+    screen.leave();
+}
+
+/// Terminal views of workflows, their worktrees and the workers in them.
+#[test]
+fn workflows_runs_and_workers_are_pages() {
+    let program = workflows::approved(workflows::WHOLE);
+    program.windlass(&["workflow", "run", "w", "the shop"]).expect(0);
+    let mut screen = Screen::open(&program, &[]);
+    screen.says("/workflow");
+    screen.until("Workflows of this directory");
+    screen.until("start it with: /workflow run w TITLE");
+    screen.types("\u{1b}[B");
+    screen.until("worktree");
+    screen.types("\r");
+    screen.until("run of a workflow");
+    for words in ["login", "succeeded (agent)", "test", "land", "merge of"] {
+        screen.until(words);
+    }
+    screen.types(ESCAPE);
+    screen.until_gone("run of a workflow");
+    screen.says("/parallel");
+    screen.until("workers in worktrees");
+    screen.until("nothing here");
+    screen.types("q");
+    screen.until_gone("workers in worktrees");
+    screen.leave();
+}
+
+/// AX-071, AX-093, AX-096: the plan, what is promised, and a role taken from the list of its tools.
+#[test]
+fn the_plan_commitments_and_roles_are_pages() {
+    let program = prepared("replies: [{say: hello}]");
+    let plan = json!({"title": "The shop", "phases": [{"title": "Walls", "tasks": [{"title": "paint", "bestPatternPrompt": "paint the wall"}]}]});
+    plans::write_plan(&program, &plan);
+    program.windlass(&["plan", "activate"]).expect(0);
+    program.windlass(&["commitments", "commit", "use JWT"]).expect(0);
+    let mut screen = Screen::open(&program, &[]);
+    screen.says("/plans");
+    screen.until("0 of 1 done");
+    screen.until("Walls");
+    screen.types("q");
+    screen.until_gone("0 of 1 done");
+    screen.says("/commitments");
+    screen.until("use JWT");
+    screen.types("q");
+    screen.until_gone("use JWT");
+    screen.says("/roles");
+    screen.until("plans and makes commitments");
+    screen.until("it never has: ");
+    screen.types("\r");
+    screen.until("Switched to Architect mode.");
+    screen.until("plan | manual | restricted | smart architect");
+    screen.leave();
+}
+
+/// A skill that is proposed waits beside the questions in `windlass chat` too.
+#[test]
+fn the_inbox_of_a_chat_has_proposed_skills() {
+    let program = growing::project(growing::SCRIPT);
+    for _ in 0..3 {
+        program.windlass(&["run", "run the tests", "--quiet"]).expect(0);
+    }
+    let listed = program.chat(&[], "/inbox\n").expect(0);
+    assert!(listed.stdout.contains("PROPOSED SKILL"), "{listed:?}");
+    assert!(listed.stdout.contains("`make test` fails, `sh run-tests.sh` works"), "{listed:?}");
+}
+
+#[test]
+fn keys_edit_as_in_vi_where_that_is_set() {
+    let program = prepared("replies: [{say: An answer.}]");
+    let directory = program.data.path().join(".config/windlass");
+    std::fs::create_dir_all(&directory).unwrap();
+    let keys = "[tui]\nediting = \"vim\"\n[tui.keys]\ndiff = \"ctrl+x,d\"\neditor = \"f4\"\n";
+    std::fs::write(directory.join("config.toml"), keys).unwrap();
+    let mut screen = Screen::open(&program, &[]);
+    screen.types("fix the wrong word");
+    screen.until("fix the wrong word");
+    screen.types(ESCAPE);
+    screen.until("NORMAL");
+    screen.types("bciwright\u{1b}");
+    screen.until("fix the right word");
+    screen.types("\r");
+    screen.until("An answer.");
+    screen.until("waiting for you");
+    screen.types("\u{18}");
+    screen.until("Ctrl+X …");
+    screen.types("d");
+    screen.until("changes of this turn");
+    screen.types("q");
+    screen.until_gone("changes of this turn");
+    screen.leave();
+}
