@@ -54,8 +54,11 @@ fn main() -> ExitCode {
     ExitCode::from(u8::from(bad > 0))
 }
 
-/// The tests of this binary; each says how many points came to another end.
-const TESTS: [(&str, fn() -> usize); 2] = [
+/// Kills the program at many points and says how many came to another end.
+type Torment = fn() -> usize;
+
+/// The tests of this binary, by their names.
+const TESTS: [(&str, Torment); 2] = [
     ("every_crash_point_comes_to_the_same_end", torment_tasks),
     ("every_crash_point_of_a_workflow_comes_to_the_same_end", torment_flow),
 ];
