@@ -55,6 +55,11 @@ impl StallMonitor {
         Evictable { token, task, monitor: self.clone() }
     }
 
+    /// Whether a loop of this process works on the task. Its row of runtime was written before.
+    pub(crate) fn is_registered(&self, task: TaskId) -> bool {
+        self.lock().loops.contains_key(&task)
+    }
+
     /// Leaves a loop of this process where it stalled.
     pub(crate) fn evict(&self, task: TaskId) {
         if let Some(ours) = self.lock().loops.get(&task) {

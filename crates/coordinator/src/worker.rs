@@ -262,7 +262,11 @@ impl Pool {
             self.last_beat = now;
             return Ok(());
         }
-        let (tasks, pid) = (self.tasks.iter().copied().collect(), std::process::id());
+        // A task that is still being started has no row yet; without this it would count as lost and be evicted
+        // as soon as its loop begins.
+        let stalls = &self.coordinator.stalls;
+        let started = self.tasks.iter().copied().filter(|task| stalls.is_registered(*task));
+        let (tasks, pid) = (started.collect(), std::process::id());
         let store = &self.coordinator.store;
         let lost =
             match store.owners().runtime().heartbeats(tasks, pid, self.coordinator.now()).await {
