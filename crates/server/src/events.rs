@@ -5,7 +5,7 @@
 //!   first, then reads what is committed, then leaves out what it has had.
 //! - A slow reader costs nobody else anything. What it misses it reads from the journal, at its own cursor.
 //! - Without readers nothing is read. When the first one comes, reading begins at the end of the journal, and all who
-//!   listen then are told to read up to there by themselves.
+//!   listen then read up to there by themselves.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, OnceLock};
@@ -63,7 +63,7 @@ impl Committed {
 
 /// What readers get.
 #[derive(Clone)]
-enum Heard {
+enum Notice {
     Event(Arc<Committed>),
     /// Events before the next one may be missing here; the journal has them.
     Gap,
@@ -71,7 +71,7 @@ enum Heard {
 
 /// Hands out events as they are committed.
 pub struct EventFan {
-    sender: broadcast::Sender<Heard>,
+    sender: broadcast::Sender<Notice>,
     /// Somebody has begun to listen.
     wanted: Notify,
     /// Ends every reader.
@@ -101,7 +101,7 @@ impl EventFan {
             if self.sender.receiver_count() == 0 {
                 self.wanted.notified().await;
                 tail.skip()?;
-                self.send(Heard::Gap);
+                self.send(Notice::Gap);
             }
             let records = tokio::select! {
                 records = tail.next() => records?,
@@ -109,14 +109,14 @@ impl EventFan {
                 () = self.sender.closed() => continue,
             };
             for committed in origins.with_origins(coordinator, records)? {
-                self.send(Heard::Event(committed));
+                self.send(Notice::Event(committed));
             }
         }
     }
 
-    fn send(&self, heard: Heard) {
+    fn send(&self, notice: Notice) {
         // The last one may have left just now.
-        let _ = self.sender.send(heard);
+        let _ = self.sender.send(notice);
     }
 
     /// Follows what a user may see of a scope, from the event after `after`.
@@ -127,7 +127,7 @@ impl EventFan {
         user: User,
         after: i64,
     ) -> Subscription {
-        // First of all, so that nothing falls between what is read and what is heard.
+        // First of all, so that nothing falls between what is read and what is received.
         let live = self.sender.subscribe();
         self.wanted.notify_one();
         Subscription {
@@ -206,9 +206,9 @@ pub struct Subscription {
     /// The last event that was read, shown or not.
     cursor: i64,
     ready: VecDeque<Arc<Committed>>,
-    /// Whether there may be events in the journal that were not heard of.
+    /// Whether there may be events in the journal that were not received.
     is_behind: bool,
-    live: broadcast::Receiver<Heard>,
+    live: broadcast::Receiver<Notice>,
     previews: broadcast::Receiver<Preview>,
     stop: CancellationToken,
     _close: CloseWatch,
@@ -243,13 +243,13 @@ impl Subscription {
                     Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => {}
                     Err(broadcast::error::RecvError::Closed) => return Ok(None),
                 },
-                heard = self.live.recv() => match heard {
-                    Ok(Heard::Event(event)) => {
+                notice = self.live.recv() => match notice {
+                    Ok(Notice::Event(event)) => {
                         if event.record.pos > self.cursor && event.is_in(self.scope) {
                             self.ready.push_back(event);
                         }
                     }
-                    Ok(Heard::Gap) | Err(broadcast::error::RecvError::Lagged(_)) => {
+                    Ok(Notice::Gap) | Err(broadcast::error::RecvError::Lagged(_)) => {
                         self.is_behind = true;
                     }
                     Err(broadcast::error::RecvError::Closed) => return Ok(None),

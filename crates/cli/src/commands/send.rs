@@ -90,7 +90,7 @@ pub(super) fn send(app: &AppContext, args: &SendMessage) -> Result<u8, Failure> 
     app.runtime.block_on(mail::print_uptake(app, task))
 }
 
-/// What is told to a task.
+/// What is sent to a task.
 #[derive(Clone)]
 struct Message {
     text: String,

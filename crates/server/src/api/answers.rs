@@ -66,7 +66,7 @@ pub fn digest_of(text: &str) -> String {
     digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// JSON with a tag of its content; a client that has it already is told so.
+/// JSON with a tag of its content; a client that has it already gets 304.
 pub fn tagged(headers: &HeaderMap, body: &impl Serialize) -> Response {
     let Ok(text) = serde_json::to_string(body) else {
         let detail = "the answer cannot be written as JSON";
