@@ -192,7 +192,8 @@ impl Camera {
         ] {
             page.resize(width, height);
             page.scheme(scheme);
-            let over = page.eval("document.documentElement.scrollWidth - innerWidth");
+            // Not with `innerWidth`, which grows with what is too wide.
+            let over = page.eval(&format!("document.documentElement.scrollWidth - {width}"));
             if over.as_i64().unwrap() > 0 {
                 problems.push(format!("{name} is {over} pixels too wide at {width}"));
             }
