@@ -293,7 +293,8 @@ impl Play {
                 &top,
                 "git ls-tree -r --name-only main | while read -r f; do echo \"== $f\"; git show main:$f; done",
             ),
-            commits: by_hand(&top, "git log --format=%s main"),
+            // Sorted: commits of one second stand in no order of their own.
+            commits: by_hand(&top, "git log --format=%s main | sort"),
             left,
             steps: ends.into_iter().map(|(step, status)| format!("{step} {status}")).collect(),
         }
