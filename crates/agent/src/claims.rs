@@ -44,6 +44,10 @@ impl EditClaims {
         let Some(wanted) = wanted(&batch, &self.workspace, &top) else {
             return Ok(batch);
         };
+        // Elsewhere nobody is in the way, so nothing is recorded.
+        if repository_of_worktree(Path::new(&top)).is_none() {
+            return Ok(batch);
+        }
         for claim in wanted.claims {
             let refused = claim_place(&self.tree, Path::new(&top), task.task(), &claim).await?;
             if let Some(text) = refused {
