@@ -332,10 +332,13 @@ fn a_task_that_is_cancelled_leaves_no_container() {
 #[test]
 fn without_a_browser_in_the_image_the_tool_is_not_offered() {
     let program = Program::with(ModelServer::start("match: [{say: hello}]"));
-    let said = program.windlass(&["doctor"]).expect(0);
+    let unset = |args: &[&str]| -> Ran {
+        program.command(args).env_remove("WINDLASS_BROWSER").output().unwrap().into()
+    };
+    let said = unset(&["doctor"]).expect(0);
     assert!(said.stdout.contains("`browser` is not offered: in a container"), "{said:?}");
     assert!(said.stdout.contains("windlass image build --browser"), "{said:?}");
-    program.windlass(&["run", "look", "--quiet"]).expect(0);
+    unset(&["run", "look", "--quiet"]).expect(0);
     let tools = |at: usize| program.server.requests()[at].json()["tools"].to_string();
     assert!(!tools(0).contains("\"browser\""), "{}", tools(0));
     let mut named = program.command(&["run", "look", "--quiet"]);
