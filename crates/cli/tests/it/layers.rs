@@ -87,7 +87,7 @@ fn the_rules_of_surfaces_name_tests_that_exist() {
     let names: Vec<&str> =
         rows.flat_map(|(_, tests)| tests.split('`').skip(1).step_by(2)).collect();
     assert!(names.len() > 50, "{names:?}");
-    let parts = ["tui", "server", "cli"].map(|part| crates().join(part).join("tests"));
+    let parts = ["tui", "server", "cli", "agent"].map(|part| crates().join(part).join("tests"));
     let tests: String =
         parts.iter().flat_map(|part| rust_files(part)).map(|(_, text)| text).collect();
     for name in names {
