@@ -422,6 +422,7 @@ fn a_whole_working_day() {
         "
 replies:
   - say: Good morning.
+  - update_plan: {steps: [{id: '1', description: remove the note, status: pending}]}
   - say: \"1. Remove the note\\n2. Build\"
   - say: I begin when you say so.
   - bash: rm notes.txt

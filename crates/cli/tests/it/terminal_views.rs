@@ -80,7 +80,7 @@ fn workflows_runs_and_workers_are_pages() {
 #[test]
 fn the_plan_commitments_and_roles_are_pages() {
     let program = prepared("replies: [{say: hello}]");
-    let plan = json!({"title": "The shop", "phases": [{"title": "Walls", "tasks": [{"title": "paint", "bestPatternPrompt": "paint the wall"}]}]});
+    let plan = json!({"title": "The shop", "phases": [{"title": "Walls", "tasks": [{"title": "paint", "bestPatternPrompt": "paint the wall, then run `cargo test`"}]}]});
     plans::write_plan(&program, &plan);
     program.windlass(&["plan", "activate"]).expect(0);
     program.windlass(&["commitments", "commit", "use JWT"]).expect(0);
@@ -127,7 +127,7 @@ fn keys_edit_as_in_vi_where_that_is_set() {
     screen.until("fix the wrong word");
     screen.types(ESCAPE);
     screen.until("NORMAL");
-    screen.types("bciwright\u{1b}");
+    screen.types("bbciwright\u{1b}");
     screen.until("fix the right word");
     screen.types("\r");
     screen.until("An answer.");

@@ -70,7 +70,7 @@ fn a_second_server_on_one_data_directory_is_refused() {
     let place = address(&serve.until_says("page and API at"));
     serve.until_says("sign in with");
     let second = || world.command(&["serve", "--listen", "127.0.0.1:0"]).output().unwrap();
-    refused(&second(), &format!("at http://{place}/"), "windlass open");
+    refused(&second(), &format!("at http://{place}"), "windlass open");
     let opened = world.command(&["open", "--print"]).output().unwrap();
     assert!(
         String::from_utf8_lossy(&opened.stdout).contains(&place),
