@@ -127,8 +127,11 @@ fn keys_edit_as_in_vi_where_that_is_set() {
     screen.until("fix the wrong word");
     screen.types(ESCAPE);
     screen.until("NORMAL");
-    screen.types("bbciwright\u{1b}");
+    screen.types("bbciwright");
     screen.until("fix the right word");
+    // By itself: Escape and Return together are one key, Alt+Return.
+    screen.types(ESCAPE);
+    screen.until("NORMAL");
     screen.types("\r");
     screen.until("An answer.");
     screen.until("waiting for you");

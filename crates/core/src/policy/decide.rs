@@ -401,7 +401,7 @@ mod tests {
                     || matches!(class, Class::Read | Class::Note | Class::Ledger | Class::Delegate);
                 assert_eq!(verdict.decision == Decision::Allow, informs, "{class} in {work_mode}");
                 let named = verdict.reason.contains(&format!("work mode `{work_mode}`"))
-                    && verdict.reason.contains("mode `build`");
+                    && verdict.reason.contains("to `build`");
                 assert!(informs || named, "{}", verdict.reason);
             }
             let reclassified = Rules { reclassified: true, ..Rules::default() };
