@@ -93,7 +93,7 @@ fn is_below(path: &str, directory: &str) -> bool {
     path.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Whether programs of a project run a file of this name without being told to.
+/// Whether programs of a project run a file of this name by themselves.
 fn is_code(path: &str) -> bool {
     const NAMES: &[&str] =
         &["Makefile", "makefile", "GNUmakefile", "Dockerfile", "Rakefile", "justfile"];
