@@ -14,7 +14,7 @@ use windlass_store::Level;
 use crate::billing::Credit;
 use crate::journal::Journal;
 use crate::model_wait::wait_for_model;
-use crate::{Agent, Error, Live, Preview, report, spans};
+use crate::{Agent, Error, Preview, PreviewContent, report, spans};
 
 impl Agent {
     /// One reply of the model, journaled.
@@ -51,12 +51,12 @@ impl Agent {
         let (id, previews) = (flushed.task(), &self.parts.previews);
         let secrets = flushed.store().secrets().known();
         let mut shown = Shown::new(&secrets);
-        let asked = Live::Asked { seq: flushed.last_seq() };
+        let asked = PreviewContent::Asked { seq: flushed.last_seq() };
         let _ = previews.send(Preview { task: id, live: asked });
         let mut live = |live: StreamEvent| {
             let live = shown.without_keys(live, &secrets);
             // Nobody listening is fine: previews are for surfaces that happen to be there.
-            let _ = previews.send(Preview { task: id, live: Live::Reply(live) });
+            let _ = previews.send(Preview { task: id, live: PreviewContent::Reply(live) });
         };
         let options = Options::default();
         let span = spans::chat(id, self.parts.model.name());

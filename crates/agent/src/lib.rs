@@ -51,7 +51,8 @@ pub use history::History;
 pub use journal::Journal;
 pub use memory::Memory;
 pub use parts::{
-    ContractInForce, Live, ModelParts, ModelSource, ModelWish, OpenModel, Parts, Preview, Settings,
+    ContractInForce, ModelParts, ModelSource, ModelWish, OpenModel, Parts, Preview, PreviewContent,
+    Settings,
 };
 pub use report::model_error;
 pub use run::Agent;

@@ -104,7 +104,7 @@ impl Parts {
 impl Parts {
     /// What a reply may take, in tokens.
     pub(crate) fn reply_tokens(&self) -> u64 {
-        compaction::Limits::from(&self.settings.compaction).reserve
+        compaction::WindowLimits::from(&self.settings.compaction).reserve
     }
 
     /// The parts of a sub-agent: the same tools, workspace and sandbox, with limits of its own.
@@ -158,7 +158,7 @@ pub struct Settings {
     /// Where effects happen.
     pub container: String,
     /// What the sandbox lacks that one would expect, in words.
-    pub footing: String,
+    pub sandbox_gaps: String,
     /// The project's own instructions for agents.
     pub instructions: Option<String>,
     /// What its first message tells of the place; nothing without it.
@@ -166,9 +166,9 @@ pub struct Settings {
     /// Limit of active time of a sub-agent whose call does not say (ES-366).
     pub sub_agent_timeout: Duration,
     /// How many agents there may be.
-    pub sub_agents: tree::Limits,
+    pub sub_agents: tree::AgentLimits,
     /// What the task and all agents below it may spend.
-    pub budget: budget::Limits,
+    pub budget: budget::SpendingLimits,
     /// What its model costs, where that is known.
     pub price: Option<Price>,
 }
@@ -196,12 +196,12 @@ pub struct ContractInForce {
 pub struct Preview {
     /// The task it belongs to.
     pub task: TaskId,
-    pub live: Live,
+    pub live: PreviewContent,
 }
 
 /// What is shown before it is journaled.
 #[derive(Clone, Debug)]
-pub enum Live {
+pub enum PreviewContent {
     /// The model is asked. What follows is the reply to this request, which is this event of the journal.
     Asked { seq: u64 },
     /// Part of a reply; a retry makes it void.

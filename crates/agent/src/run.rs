@@ -32,7 +32,7 @@ use crate::plan_review::PlanReview;
 use crate::segment_end::{finished, reason_not_to_start};
 use crate::start_approval::ask_to_start;
 use crate::verify::{Verification, leave_verifying};
-use crate::{Error, Live, Parts, Preview, spans};
+use crate::{Error, Parts, Preview, PreviewContent, spans};
 
 /// One agent: what it is made from, and who does what in its loop.
 pub struct Agent {
@@ -234,6 +234,6 @@ struct EndOfPreviews {
 impl Drop for EndOfPreviews {
     fn drop(&mut self) {
         // Nobody listening is fine.
-        let _ = self.previews.send(Preview { task: self.task, live: Live::Ended });
+        let _ = self.previews.send(Preview { task: self.task, live: PreviewContent::Ended });
     }
 }

@@ -32,7 +32,7 @@ impl Notices {
         match news {
             SandboxEvent::Started { what, container: container_id } => {
                 let kind = self.world.shell.sandbox().isolation().kind.to_string();
-                Event::SandboxStarted(SandboxStarted { kind, footing: what, container_id })
+                Event::SandboxStarted(SandboxStarted { kind, isolation: what, container_id })
             }
             SandboxEvent::Lost { why } => {
                 let message = prompt::sandbox_lost(&why);

@@ -54,7 +54,7 @@ impl Agent {
             goal: command.goal.clone(),
             model,
             container: self.parts.settings.container.clone(),
-            footing: self.parts.settings.footing.clone(),
+            sandbox_gaps: self.parts.settings.sandbox_gaps.clone(),
             tools: tools.iter().map(|tool| tool.name.clone()).collect(),
             risk_policy: state.axes.permission_profile.to_string(),
             axes: Some(state.axes),

@@ -6,17 +6,19 @@ use anyhow::{Context as _, Result, ensure};
 use tokio::task::JoinSet;
 use windlass_core::layout::Layout;
 use windlass_sandbox::docker::{Config, ENGINE_PATIENCE, Engine};
-use windlass_sandbox::{Command, Docker, Egress, Exit, HomeFiles, Limits, Network, Sandbox};
+use windlass_sandbox::{
+    Command, Docker, Egress, Exit, HomeFiles, Network, ResourceLimits, Sandbox,
+};
 
 use crate::Effort;
 use crate::figures::{Figure, Unit, median, ms};
-use crate::place::Place;
+use crate::place::BenchDir;
 
 /// Containers at once.
 const AT_ONCE: usize = 20;
 
 pub async fn figures(effort: Effort) -> Result<Vec<Figure>> {
-    let place = Place::new()?;
+    let place = BenchDir::new()?;
     let (mut bringing, mut ending) = (Vec::new(), Vec::new());
     for at in 0..effort.containers() {
         let begun = Instant::now();
@@ -54,7 +56,7 @@ pub async fn figures(effort: Effort) -> Result<Vec<Figure>> {
 }
 
 /// Starts `AT_ONCE` containers in parallel, runs a command in each, and removes them.
-async fn at_once(place: &Place) -> Result<Figure> {
+async fn at_once(place: &BenchDir) -> Result<Figure> {
     let begun = Instant::now();
     let mut opening = JoinSet::new();
     for at in 0..AT_ONCE {
@@ -85,11 +87,11 @@ fn address() -> Result<String> {
     std::env::var("WINDLASS_TEST_DOCKER").context("no engine: run this by `scripts/bench`")
 }
 
-async fn open(place: &Place, at: usize) -> Result<Docker> {
+async fn open(place: &BenchDir, at: usize) -> Result<Docker> {
     Ok(Docker::open(Engine::at(&address()?).await?, config(place, at)?).await?)
 }
 
-fn config(place: &Place, at: usize) -> Result<Config> {
+fn config(place: &BenchDir, at: usize) -> Result<Config> {
     Ok(Config {
         data: place.data(),
         workspace: place.workspace(),
@@ -104,7 +106,11 @@ fn config(place: &Place, at: usize) -> Result<Config> {
         skills: None,
         trace: None,
         network: Network::Restricted(Egress::public()),
-        limits: Limits { memory_bytes: 2 << 30, processes: 1024, ..Limits::DEFAULT },
+        limits: ResourceLimits {
+            memory_bytes: 2 << 30,
+            processes: 1024,
+            ..ResourceLimits::DEFAULT
+        },
         nano_cpus: 2_000_000_000,
         engine_patience: ENGINE_PATIENCE,
     })

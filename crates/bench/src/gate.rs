@@ -12,7 +12,7 @@ use windlass_core::policy::GivenRules;
 use windlass_shell::{Context, analyze};
 
 use crate::figures::{Figure, Unit, median, quantile};
-use crate::place::{Place, program};
+use crate::place::{BenchDir, program};
 
 /// The number of commands that the aim is stated for.
 const COMMANDS: usize = 10_000;
@@ -47,7 +47,7 @@ pub fn figures() -> Result<Vec<Figure>> {
 
 /// How long the program takes for all, its start included.
 fn explained(commands: &[String]) -> Result<Duration> {
-    let place = Place::new()?;
+    let place = BenchDir::new()?;
     let mut input = String::new();
     for command in commands {
         let _ = writeln!(input, "{}", serde_json::to_string(command)?);

@@ -8,12 +8,12 @@ use anyhow::{Context as _, Result, ensure};
 use tokio::io::AsyncReadExt as _;
 use windlass_core::layout::Layout;
 use windlass_sandbox::local::{Config, Namespaces};
-use windlass_sandbox::{Command, Egress, Exit, HomeFiles, Limits, Local, Network, Sandbox};
+use windlass_sandbox::{Command, Egress, Exit, HomeFiles, Local, Network, ResourceLimits, Sandbox};
 
 use crate::Effort;
 use crate::figures::{Figure, Unit, median, ms};
 use crate::memory;
-use crate::place::Place;
+use crate::place::BenchDir;
 
 /// Commands and sandboxes at once.
 const AT_ONCE: usize = 100;
@@ -22,7 +22,7 @@ const AT_ONCE: usize = 100;
 const OUTPUT_BYTES: usize = 100_000_000;
 
 pub async fn figures(effort: Effort) -> Result<Vec<Figure>> {
-    let place = Place::new()?;
+    let place = BenchDir::new()?;
     let sandbox = Local::open(config(&place)).await?;
     run(&sandbox).await?;
     let (mut through, mut plain) = (Vec::new(), Vec::new());
@@ -51,7 +51,7 @@ pub async fn figures(effort: Effort) -> Result<Vec<Figure>> {
 }
 
 /// Measures the memory of many sandboxes that have each run one command.
-async fn idle(place: &Place) -> Result<Vec<Figure>> {
+async fn idle(place: &BenchDir) -> Result<Vec<Figure>> {
     let own = std::process::id();
     let before = memory::of_tree(own)?;
     let (mut idle, mut opening, mut first) = (Vec::new(), Vec::new(), Vec::new());
@@ -79,7 +79,7 @@ async fn idle(place: &Place) -> Result<Vec<Figure>> {
     Ok(vec![memory.from(detail), open.from(detail_open)])
 }
 
-fn config(place: &Place) -> Config {
+fn config(place: &BenchDir) -> Config {
     Config {
         data: place.data(),
         workspace: place.workspace(),
@@ -94,7 +94,7 @@ fn config(place: &Place) -> Config {
         skills: None,
         trace: None,
         network: Network::Restricted(Egress::public()),
-        limits: Limits::DEFAULT,
+        limits: ResourceLimits::DEFAULT,
         namespaces: Namespaces::IfAvailable,
     }
 }

@@ -15,7 +15,7 @@ use windlass_testkit::{Answer, ModelServer};
 
 use crate::Effort;
 use crate::figures::{Figure, Unit, quantile};
-use crate::place::{Place, Started};
+use crate::place::{BenchDir, Started};
 use crate::service::{self, Calls};
 
 /// Readers of one task's stream.
@@ -38,7 +38,7 @@ struct Site {
     serve: Started,
     store: Store,
     model: ModelServer,
-    _place: Place,
+    _place: BenchDir,
     host: String,
     token: String,
 }
@@ -59,7 +59,7 @@ pub fn figures(effort: Effort) -> Result<Vec<Figure>> {
 
 impl Site {
     async fn start() -> Result<Self> {
-        let place = Place::new()?;
+        let place = BenchDir::new()?;
         let model = ModelServer::start_empty();
         model.forget_bodies();
         model.answer_with(|request| {

@@ -18,7 +18,7 @@ use windlass_testkit::{Answer, ModelServer, Request};
 use crate::Effort;
 use crate::figures::{Figure, Unit, quantile};
 use crate::looks;
-use crate::place::{Place, Started};
+use crate::place::{BenchDir, Started};
 use crate::service::{Calls, Results, command, cpu_seconds, peak_megabytes, reply_of, serve, stop};
 
 /// Tasks of a day, and days of a year, for what a year takes.
@@ -39,7 +39,7 @@ const BEAT: Duration = Duration::from_secs(5);
 
 /// A service on a data directory of its own.
 pub(crate) struct Bench {
-    pub(crate) place: Place,
+    pub(crate) place: BenchDir,
     server: ModelServer,
     pub(crate) store: Store,
     bus: Embedded,
@@ -52,7 +52,7 @@ impl Bench {
         tasks: usize,
         answer: impl Fn(&Request) -> Option<Answer> + Send + 'static,
     ) -> Result<Self> {
-        let place = Place::new()?;
+        let place = BenchDir::new()?;
         let server = ModelServer::start_empty();
         server.forget_bodies();
         server.answer_with(answer);
@@ -80,7 +80,7 @@ impl Bench {
     }
 
     /// Stops the service; its data stays until the place is dropped.
-    pub(crate) fn stop(self) -> Result<Place> {
+    pub(crate) fn stop(self) -> Result<BenchDir> {
         stop(self.serve)?;
         Ok(self.place)
     }

@@ -12,7 +12,7 @@ use windlass_testkit::Answer;
 
 use crate::figures::{Figure, Unit, quantile};
 use crate::load::Bench;
-use crate::place::{self, Place};
+use crate::place::{self, BenchDir};
 use crate::service::{Calls, reply_of};
 
 /// Tool rounds of the task that is followed.
@@ -25,7 +25,7 @@ const LATENCY: Duration = Duration::from_millis(50);
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Commands over a data directory with so many tasks.
-pub fn after_many(place: &Place, tasks: usize) -> Result<Vec<Figure>> {
+pub fn after_many(place: &BenchDir, tasks: usize) -> Result<Vec<Figure>> {
     let mut figures = Vec::new();
     for (name, aim) in [("doctor", 5000.0), ("cost", 1000.0), ("tasks", 1000.0)] {
         let begun = Instant::now();
@@ -86,7 +86,7 @@ fn late(lines: impl Iterator<Item = std::io::Result<String>>) -> Result<Vec<Dura
     Ok(late.split_off(before))
 }
 
-fn windlass(place: &Place, arguments: &[&str]) -> Result<Command> {
+fn windlass(place: &BenchDir, arguments: &[&str]) -> Result<Command> {
     let mut command = Command::new(place::program("windlass")?);
     command
         .args(arguments)

@@ -21,7 +21,7 @@ use crate::Effort;
 use crate::bodies;
 use crate::figures::{Figure, Unit};
 use crate::memory;
-use crate::place::{self, Place, Started};
+use crate::place::{self, BenchDir, Started};
 use crate::server::{Hold, Server};
 
 /// The longest that all tasks may take to come to a turn.
@@ -101,7 +101,7 @@ fn draft(workspace: PathBuf) -> Draft {
 pub fn throughput(effort: Effort, command: &str) -> Result<Vec<Figure>> {
     let mut figures = Vec::new();
     for &(count, turns) in effort.crowds() {
-        let place = Place::new()?;
+        let place = BenchDir::new()?;
         let measured = crowd(&place, count, turns, command, Side::Windlass)
             .with_context(|| format!("{count} tasks"))?;
         let floor = crowd(&place, count, turns, command, Side::Floor)
@@ -135,7 +135,7 @@ struct Crowd {
 }
 
 /// Every task does one turn, which makes its sandbox. Then all continue together.
-fn crowd(place: &Place, count: usize, turns: usize, command: &str, side: Side) -> Result<Crowd> {
+fn crowd(place: &BenchDir, count: usize, turns: usize, command: &str, side: Side) -> Result<Crowd> {
     let gate = Gate::new();
     let hold = Hold { turn: 1, gate: gate.clone() };
     let server = Server::start(command, turns + 1, Some(hold));
@@ -182,7 +182,7 @@ pub fn idle(effort: Effort) -> Result<Vec<Figure>> {
 
 /// The resident memory of a process whose tasks all wait for the model's first reply.
 fn waiting(count: usize) -> Result<(u64, Duration)> {
-    let place = Place::new()?;
+    let place = BenchDir::new()?;
     let gate = Gate::new();
     let server = Server::start("true", 0, Some(Hold { turn: 0, gate: gate.clone() }));
     let mut started = many(&place, &server, count)?;
@@ -194,7 +194,7 @@ fn waiting(count: usize) -> Result<(u64, Duration)> {
     Ok((tree.resident, ready))
 }
 
-fn many(place: &Place, server: &Server, count: usize) -> Result<Started> {
+fn many(place: &BenchDir, server: &Server, count: usize) -> Result<Started> {
     let mut command = Command::new(std::env::current_exe()?);
     command
         .args(["tasks", "--count", &count.to_string(), "--data"])

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use crate::server::Server;
 
 /// A data directory, a workspace, and the floor's files. Gone when dropped.
-pub struct Place {
+pub struct BenchDir {
     top: TempDir,
 }
 
@@ -21,7 +21,7 @@ pub struct Started {
     pub at: Instant,
 }
 
-impl Place {
+impl BenchDir {
     /// Makes the directories.
     pub fn new() -> Result<Self> {
         let top = tempfile::Builder::new().prefix("windlass-bench-").tempdir()?;
@@ -77,7 +77,7 @@ impl Place {
 }
 
 /// What windlass finds in its environment: a model to ask, and no one's settings.
-pub fn environment(server: &Server, place: &Place) -> Vec<(String, String)> {
+pub fn environment(server: &Server, place: &BenchDir) -> Vec<(String, String)> {
     let text = |path: PathBuf| path.to_string_lossy().into_owned();
     vec![
         ("PATH".to_owned(), std::env::var("PATH").unwrap_or_default()),

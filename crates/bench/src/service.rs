@@ -17,7 +17,7 @@ use windlass_testkit::{Answer, ModelServer};
 
 use crate::Effort;
 use crate::figures::{Figure, Unit};
-use crate::place::{self, Place, Started};
+use crate::place::{self, BenchDir, Started};
 use crate::server::turn_with;
 
 /// Tool rounds of each task; the final reply comes on top.
@@ -61,7 +61,7 @@ pub fn figures(effort: Effort) -> Result<Vec<Figure>> {
 }
 
 async fn crowd(count: usize, calls: Calls) -> Result<Figure> {
-    let place = Place::new()?;
+    let place = BenchDir::new()?;
     let server = ModelServer::start_empty();
     server.forget_bodies();
     server.answer_with(move |request| {
@@ -99,7 +99,7 @@ async fn crowd(count: usize, calls: Calls) -> Result<Figure> {
     Ok(Figure::new(name, slower, Unit::Times).from(detail))
 }
 
-pub(crate) fn serve(place: &Place, server: &ModelServer, tasks: usize) -> Result<Started> {
+pub(crate) fn serve(place: &BenchDir, server: &ModelServer, tasks: usize) -> Result<Started> {
     let mut command = Command::new(place::program("windlass")?);
     command
         .args(["serve", "--sandbox", "local", "--tasks", &tasks.to_string(), "--data"])

@@ -29,7 +29,7 @@ use windlass_tui::view;
 
 use crate::Effort;
 use crate::figures::{Figure, Unit, median, quantile};
-use crate::place::{Place, environment, program};
+use crate::place::{BenchDir, environment, program};
 use crate::server::Server;
 
 /// Events that the aims are stated for.
@@ -51,7 +51,7 @@ pub fn figures(effort: Effort) -> Result<Vec<Figure>> {
 /// From the start of the program to its first frame.
 fn first_paint(effort: Effort) -> Result<Figure> {
     let server = Server::start("true", 0, None);
-    let place = Place::new()?;
+    let place = BenchDir::new()?;
     let mut times = Vec::new();
     for _ in 0..effort.starts() {
         let begun = Instant::now();
@@ -81,7 +81,7 @@ fn key_to_paint() -> Result<Figure> {
 
 /// A reply at 500 tokens a second: frames a second, and every character is there.
 fn streamed() -> Result<Vec<Figure>> {
-    let place = Place::new()?;
+    let place = BenchDir::new()?;
     let base = stream::serve(TOKENS, TOKEN_PAUSE)?;
     let mut screen = Terminal::open(&place, &base)?;
     screen.until("manual")?;
@@ -108,7 +108,7 @@ fn streamed() -> Result<Vec<Figure>> {
 /// Bytes and processor time of a terminal that shows nothing new.
 fn idle(effort: Effort) -> Result<Vec<Figure>> {
     let server = Server::start("true", 0, None);
-    let place = Place::new()?;
+    let place = BenchDir::new()?;
     let config = place.path("home").join(".config/windlass");
     std::fs::create_dir_all(&config)?;
     std::fs::write(config.join("config.toml"), "[tui]\nanimation = false\n")?;
@@ -229,7 +229,7 @@ struct Terminal {
 }
 
 impl Terminal {
-    fn open(place: &Place, base: &str) -> Result<Self> {
+    fn open(place: &BenchDir, base: &str) -> Result<Self> {
         let main = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
         grantpt(&main)?;
         unlockpt(&main)?;

@@ -11,7 +11,7 @@ use crate::Effort;
 use crate::bodies;
 use crate::figures::{Figure, Unit, median, ms, quantile};
 use crate::memory::{self, Memory, Watch};
-use crate::place::{Place, Started};
+use crate::place::{BenchDir, Started};
 use crate::server::{Seen, Server};
 
 /// What a turn runs: the same command, once only looking and once with an effect.
@@ -29,7 +29,7 @@ const ENDS: usize = 100;
 
 /// Start-up to the first request, in a data directory that exists.
 pub fn start_up(effort: Effort) -> Result<Vec<Figure>> {
-    let place = Place::new()?;
+    let place = BenchDir::new()?;
     let server = Server::start("true", 0, None);
     let (mut ours, mut floor) = (Vec::new(), Vec::new());
     // The first makes the data directory and is not counted.
@@ -84,7 +84,7 @@ pub fn reasoning(effort: Effort) -> Result<Vec<Figure>> {
     let (name, command) = COMMANDS[0];
     let (turns, rounds) = effort.lengths()[1];
     let thought = "The build fails where the parser ends. ".repeat(REASONING_BYTES / 39);
-    let (with, without) = (Place::new()?, Place::new()?);
+    let (with, without) = (BenchDir::new()?, BenchDir::new()?);
     let thinking = Server::start_thinking(command, turns, None, &[thought]);
     let plain = Server::start(command, turns, None);
     let (mut thoughtful, mut quick) = (Vec::new(), Vec::new());
@@ -109,7 +109,7 @@ struct Compared {
 }
 
 fn compare(command: &str, turns: usize, rounds: usize) -> Result<Compared> {
-    let place = Place::new()?;
+    let place = BenchDir::new()?;
     let server = Server::start(command, turns, None);
     let mut compared =
         Compared { ours: Vec::new(), floor: Vec::new(), first: Vec::new(), bytes: 0 };
@@ -150,7 +150,7 @@ fn flatness(name: &str, turns: usize, compared: &Compared) -> Vec<Figure> {
 
 /// The most memory the process tree takes in a run.
 pub fn peak_memory(effort: Effort, name: &str, command: &str) -> Result<Vec<Figure>> {
-    let place = Place::new()?;
+    let place = BenchDir::new()?;
     let turns = effort.watched_turns();
     let server = Server::start(command, turns, None);
     let (ours, seen) = watched(&server, turns, place.windlass(&server)?)?;

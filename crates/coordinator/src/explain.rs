@@ -7,6 +7,7 @@ use windlass_core::policy::decide::effective_class;
 use windlass_core::policy::{
     Class, CommandAnalysis, Decision, GivenRules, Layer, Risk, ShellCommand, Verdict, Via, decide,
 };
+use windlass_core::tool_name;
 
 /// The explanation of one command text; its JSON is a promise.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -74,7 +75,7 @@ impl Explanation {
         let call = &analysis.assessment;
         let under = |permission_profile| {
             let axes = Axes { permission_profile, ..*axes };
-            decide(call, &axes, &given.rules_for("bash", call, Some(&analysis), &axes))
+            decide(call, &axes, &given.rules_for(tool_name::BASH, call, Some(&analysis), &axes))
         };
         let verdicts = PermissionProfile::ALL.iter().map(|&profile| (profile, under(profile)));
         let decided_by = verdicts.filter_map(|(profile, verdict)| decided_by(profile, verdict));

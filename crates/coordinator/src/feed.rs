@@ -120,8 +120,8 @@ impl Feed<'_> {
     }
 
     /// While it is kept, other processes' commits are noticed within some milliseconds. It costs wake-ups.
-    pub fn watch_closely(self) -> CloseWatch {
-        CloseWatch { _changes: self.coordinator.store.changes().closely() }
+    pub fn watch_closely(self) -> FastPollGuard {
+        FastPollGuard { _changes: self.coordinator.store.changes().closely() }
     }
 
     /// Previews of the tasks that this process drives. Whoever is too slow misses some.
@@ -130,8 +130,8 @@ impl Feed<'_> {
     }
 }
 
-/// Kept by somebody who watches.
-pub struct CloseWatch {
+/// While it is held, commits of other processes are noticed sooner.
+pub struct FastPollGuard {
     _changes: Changes,
 }
 

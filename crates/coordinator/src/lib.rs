@@ -67,9 +67,9 @@ use tokio::sync::{Notify, broadcast};
 use windlass_store::Store;
 
 // What surfaces show of an agent's work, so that they need not know the agent.
-pub use windlass_agent::{Clock, Live, Preview, SystemClock, trace};
+pub use windlass_agent::{Clock, Preview, PreviewContent, SystemClock, trace};
 pub use windlass_model::StreamEvent;
-pub use windlass_store::{CommitmentFilter, CommitmentRow, Plan};
+pub use windlass_store::{CommitmentFilter, CommitmentRow, RetentionPlan};
 
 pub use activity::{Activity, ActivityFeed};
 pub use artifacts::Artifacts;
@@ -83,12 +83,12 @@ pub use deliverables::Deliverables;
 pub use drive::{AgentFactory, BoxFuture, ExpandedSkill, SkillCommand};
 pub use error::Error;
 pub use error_code::ErrorClass;
-pub use feed::{CloseWatch, Feed, Notice, Notices, Scope, Tail, TaskFeed, Update};
+pub use feed::{FastPollGuard, Feed, Notice, Notices, Scope, Tail, TaskFeed, Update};
 pub use follow_up::{FollowUp, InDirectory};
 pub use health::Health;
 pub use inbox::{Inbox, Settled};
 pub use lease::Lease;
-pub use limits::Limits;
+pub use limits::CoordinatorLimits;
 pub use memories::Memories;
 pub use messages::{Messages, Uptake};
 pub use outputs::Outputs;
@@ -126,7 +126,7 @@ pub struct Coordinator {
     previews: broadcast::Sender<Preview>,
     activity: broadcast::Sender<Activity>,
     leases: Leases,
-    limits: Limits,
+    limits: CoordinatorLimits,
     work: Arc<Notify>,
     stalls: StallMonitor,
     sums: costs::KnownSums,
@@ -143,7 +143,7 @@ impl Coordinator {
             previews: broadcast::channel(PREVIEW_BACKLOG).0,
             activity: broadcast::channel(PREVIEW_BACKLOG).0,
             leases: Leases::new(Arc::new(leases)),
-            limits: Limits::default(),
+            limits: CoordinatorLimits::default(),
             work: Arc::default(),
             stalls: StallMonitor::default(),
             sums: costs::KnownSums::default(),
@@ -151,7 +151,7 @@ impl Coordinator {
     }
 
     /// The same, with other limits.
-    pub fn with_limits(mut self, limits: Limits) -> Self {
+    pub fn with_limits(mut self, limits: CoordinatorLimits) -> Self {
         self.limits = limits;
         self
     }
@@ -163,7 +163,7 @@ impl Coordinator {
     }
 
     /// The limits in force.
-    pub fn limits(&self) -> Limits {
+    pub fn limits(&self) -> CoordinatorLimits {
         self.limits
     }
 

@@ -8,7 +8,7 @@ use windlass_core::axes::{Axes, PermissionProfile};
 
 /// The coordinator's limits; configuration `[coordinator]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct CoordinatorLimits {
     /// Tasks of one session at work at once; the next one is queued.
     pub tasks_per_session: usize,
     /// Sessions of one user with live tasks; the next one is refused.
@@ -37,7 +37,7 @@ pub struct Limits {
     pub unrestricted: bool,
 }
 
-impl Default for Limits {
+impl Default for CoordinatorLimits {
     fn default() -> Self {
         Self {
             tasks_per_session: 3,

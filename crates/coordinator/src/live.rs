@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use tokio::net::UnixDatagram;
 use tokio::sync::broadcast::error::RecvError;
-use windlass_agent::{Live, Preview};
+use windlass_agent::{Preview, PreviewContent};
 use windlass_core::id::{CallId, TaskId};
 use windlass_core::text::prefix;
 use windlass_model::StreamEvent;
@@ -42,17 +42,19 @@ struct Piece {
 impl Piece {
     fn of(preview: &Preview) -> Option<Self> {
         let (call, text) = match &preview.live {
-            Live::Output { call, text } => (Some(*call), text),
-            Live::Reply(StreamEvent::Text(text)) => (None, text),
-            Live::Asked { .. } | Live::Reply(_) | Live::Ended => return None,
+            PreviewContent::Output { call, text } => (Some(*call), text),
+            PreviewContent::Reply(StreamEvent::Text(text)) => (None, text),
+            PreviewContent::Asked { .. } | PreviewContent::Reply(_) | PreviewContent::Ended => {
+                return None;
+            }
         };
         Some(Self { task: preview.task, call, text: prefix(text, MAX_TEXT).to_owned() })
     }
 
     fn into_preview(self) -> Preview {
         let live = match self.call {
-            Some(call) => Live::Output { call, text: self.text },
-            None => Live::Reply(StreamEvent::Text(self.text)),
+            Some(call) => PreviewContent::Output { call, text: self.text },
+            None => PreviewContent::Reply(StreamEvent::Text(self.text)),
         };
         Preview { task: self.task, live }
     }

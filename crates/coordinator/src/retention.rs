@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::{SignedDuration, Timestamp};
 use windlass_core::id::TaskId;
-use windlass_store::{Kept, Plan, Tree};
+use windlass_store::{Kept, RetentionPlan, Tree};
 
 use crate::{Coordinator, Error};
 
@@ -47,7 +47,7 @@ impl Retention<'_> {
     }
 
     /// What would go of the tasks that ended longer ago than `age`, and what would stay.
-    pub fn plan(self, age: SignedDuration) -> Result<Plan, Error> {
+    pub fn plan(self, age: SignedDuration) -> Result<RetentionPlan, Error> {
         let before = self.coordinator.now().checked_sub(age).unwrap_or(Timestamp::MIN);
         let mut plan = self.coordinator.store.tasks().retention().plan(before)?;
         // A linked worktree has a file in place of the directory.
@@ -60,7 +60,7 @@ impl Retention<'_> {
     }
 
     /// Removes what the plan says.
-    pub async fn remove(self, plan: &Plan) -> Result<Removed, Error> {
+    pub async fn remove(self, plan: &RetentionPlan) -> Result<Removed, Error> {
         let store = &self.coordinator.store;
         let before = self.database_bytes();
         let mut removed = Removed::default();

@@ -157,7 +157,7 @@ impl Tasks<'_> {
 
     /// When a task that waits for its time is tried again.
     pub fn parked_until(self, task: TaskId) -> Result<Option<Timestamp>, Error> {
-        let parked = self.get(task)?.filter(is_parked);
+        let parked = self.get(task)?.filter(waits_for_its_time);
         Ok(parked.and_then(|row| row.next_action_at).map(|at| at.timestamp()))
     }
 
@@ -176,7 +176,7 @@ impl Tasks<'_> {
             else {
                 return Ok(ParkedWait::Driven);
             };
-            if !is_parked(&row) {
+            if !waits_for_its_time(&row) {
                 return Ok(ParkedWait::Moved(row.status));
             }
             let left = until.duration_since(self.coordinator.now());
@@ -191,7 +191,7 @@ impl Tasks<'_> {
     }
 }
 
-fn is_parked(row: &TaskRow) -> bool {
+fn waits_for_its_time(row: &TaskRow) -> bool {
     row.status == TaskStatus::Paused && row.reason.waits_for_its_time()
 }
 

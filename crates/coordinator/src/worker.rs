@@ -21,7 +21,7 @@ use crate::task_leases::{self, TaskLeases};
 use crate::{Coordinator, Error, open_files};
 
 /// Commits come by the thousand; looking for work after each would cost more than the wait.
-const LOOK: Duration = Duration::from_millis(20);
+const SCAN_DELAY: Duration = Duration::from_millis(20);
 
 /// How many ready tasks a look asks for beyond those it has room for.
 const MARGIN: usize = 16;
@@ -116,7 +116,7 @@ impl Pool {
                 () = coordinator.queue().wait_for_work(), if has_room => may_find = true,
                 changed = changes.changed(), if has_room => {
                     changed?;
-                    tokio::time::sleep(LOOK).await;
+                    tokio::time::sleep(SCAN_DELAY).await;
                     may_find = true;
                 }
             }

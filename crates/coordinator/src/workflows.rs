@@ -15,7 +15,7 @@ use windlass_core::id::{SessionId, TaskId};
 use windlass_core::text::one_line;
 use windlass_store::Created;
 use windlass_workflow::RunState;
-use windlass_workflow::definition::{Base, Place, Workflow};
+use windlass_workflow::definition::{Base, Checkout, Workflow};
 use windlass_workflow::files::{FileErrors, Files};
 use windlass_workflow::git::Git;
 use windlass_workflow::next::{failure_question, more_rounds};
@@ -147,7 +147,7 @@ impl Workflows<'_> {
             return Vec::new();
         };
         let begins_here =
-            matches!(&workflow.place, Place::Worktree(spec) if spec.base == Base::Head);
+            matches!(&workflow.place, Checkout::Worktree(spec) if spec.base == Base::Head);
         // Where git does not answer, the run itself says why.
         let changes = Git::open(directory).and_then(|git| worktree::changes(&git, git.top()));
         changes.unwrap_or_default().into_iter().filter(|_| begins_here).collect()
@@ -204,7 +204,7 @@ impl Workflows<'_> {
         let now = self.coordinator.now();
         let directory = files.root().to_owned();
         let site = self.coordinator.agents.site(&directory);
-        if workflow.place == Place::Here {
+        if workflow.place == Checkout::Here {
             Workplaces::of(self.coordinator).check_alone(&directory, &site)?;
         }
         let session = wanted.session.unwrap_or_else(|| SessionId::new(now));

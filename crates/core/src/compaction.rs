@@ -31,7 +31,7 @@ const CRITICAL_PERCENT: u64 = 85;
 
 /// The limits one context lives under.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limits {
+pub struct WindowLimits {
     /// The model's window (ES-151).
     pub window: u64,
     /// Kept free for the reply.
@@ -48,7 +48,7 @@ pub struct Limits {
     pub preserve_recent_turns: u32,
 }
 
-impl From<&CompactionOverrides> for Limits {
+impl From<&CompactionOverrides> for WindowLimits {
     fn from(given: &CompactionOverrides) -> Self {
         Self {
             window: given.context_window_tokens.unwrap_or(CONTEXT_WINDOW_TOKENS),
@@ -64,7 +64,7 @@ impl From<&CompactionOverrides> for Limits {
     }
 }
 
-impl Limits {
+impl WindowLimits {
     /// The limits of a segment, as its start says; `None` where it does not.
     pub fn of_segment(start: &AgentStart) -> Option<Self> {
         let given: CompactionOverrides =
@@ -202,15 +202,15 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn limits(window: u64) -> Limits {
+    fn limits(window: u64) -> WindowLimits {
         let context_window_tokens = Some(window);
-        Limits::from(&CompactionOverrides { context_window_tokens, ..Default::default() })
+        WindowLimits::from(&CompactionOverrides { context_window_tokens, ..Default::default() })
     }
 
     /// ES-151, ES-152, ES-153, ES-154, ES-155, ES-156, ES-157
     #[test]
     fn the_defaults_are_the_documented_ones() {
-        let limits = Limits::from(&CompactionOverrides::default());
+        let limits = WindowLimits::from(&CompactionOverrides::default());
         assert_eq!((limits.reserve, limits.trigger_ratio), (4_096, 0.85));
         assert!(limits.flush_enabled);
         assert_eq!((limits.flush_soft_threshold, limits.max_summary), (4_000, 2_000));
@@ -220,7 +220,7 @@ mod tests {
     /// ES-166
     #[test]
     fn exactly_the_ratio_does_not_compact_and_one_more_does() {
-        let limits = Limits { reserve: 0, ..limits(100_000) };
+        let limits = WindowLimits { reserve: 0, ..limits(100_000) };
         assert!(!limits.should_compact(85_000));
         assert!(limits.should_compact(85_001));
         assert_eq!(limits.trigger_tokens(), 85_000);
@@ -232,7 +232,7 @@ mod tests {
         let limits = limits(204_096);
         assert!(!limits.should_flush(166_000, 10_000));
         assert!(limits.should_flush(166_001, 10_000));
-        assert!(!Limits { flush_enabled: false, ..limits }.should_flush(200_000, 10_000));
+        assert!(!WindowLimits { flush_enabled: false, ..limits }.should_flush(200_000, 10_000));
     }
 
     #[test]
@@ -247,7 +247,7 @@ mod tests {
     /// PL-034, PL-035, PL-036, PL-037, PL-051, PL-052
     #[test]
     fn the_gauge_turns_at_seventy_and_at_eighty_five() {
-        let limits = Limits { reserve: 0, ..limits(1_000) };
+        let limits = WindowLimits { reserve: 0, ..limits(1_000) };
         let read = |used| {
             let Gauge { level, percent, recommendation } = limits.gauge(used);
             format!("{percent} {level} {recommendation}")

@@ -1,7 +1,7 @@
 //! Events: what is committed to a journal. The journal is the truth; everything else is a fold of it.
 //!
 //! A new kind is one line in the list below and a body in the file of its group. Then the fold
-//! (`TaskState::apply`) and the line that people read for it do not compile until they know it.
+//! (`TaskState::apply`) and the places where people read it do not compile until they know it.
 //!
 //! Invariants:
 //! - Bodies only gain fields, each with a default, so that an old journal can always be read.
@@ -243,7 +243,7 @@ impl Event {
         }
     }
 
-    /// Makes an event that can say it say how long the segment has been worked on.
+    /// Sets the active time of the segment on events that carry it.
     pub fn set_segment_ms(&mut self, segment_ms: u64) {
         match self {
             Self::LlmRequest(request) => request.segment_ms = Some(segment_ms),

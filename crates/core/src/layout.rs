@@ -90,7 +90,7 @@ pub enum Own {
 /// Where one task's files are, as one reader sees them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
-    kind: Kind,
+    kind: Scheme,
     /// The workspace's top.
     top: String,
     /// Where the agent starts, below the top; empty for the top itself.
@@ -98,7 +98,7 @@ pub struct Layout {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Kind {
+enum Scheme {
     Service,
     Personal {
         /// Which of the directories of tasks is its own.
@@ -109,14 +109,14 @@ enum Kind {
 impl Layout {
     /// A workspace that is the task's own.
     pub fn service() -> Self {
-        Self { kind: Kind::Service, top: WORKSPACE.to_owned(), below: String::new() }
+        Self { kind: Scheme::Service, top: WORKSPACE.to_owned(), below: String::new() }
     }
 
     /// A person's directory. The agents of one tree share the files of its root task.
     pub fn personal(root: TaskId, boundary: &str, directory: &str) -> Self {
         let below = directory.strip_prefix(boundary.trim_end_matches('/')).unwrap_or_default();
         let below = below.trim_matches('/').to_owned();
-        Self { kind: Kind::Personal { task: root }, top: boundary.to_owned(), below }
+        Self { kind: Scheme::Personal { task: root }, top: boundary.to_owned(), below }
     }
 
     /// The same files, seen where the workspace is at another place.
@@ -128,8 +128,8 @@ impl Layout {
     /// Which of the two it is.
     pub fn kind(&self) -> LayoutKind {
         match self.kind {
-            Kind::Service => LayoutKind::Service,
-            Kind::Personal { .. } => LayoutKind::Personal,
+            Scheme::Service => LayoutKind::Service,
+            Scheme::Personal { .. } => LayoutKind::Personal,
         }
     }
 
@@ -151,8 +151,8 @@ impl Layout {
     /// The name of an own file below the top.
     pub fn inner(&self, own: Own) -> String {
         match &self.kind {
-            Kind::Service => service_name(own).to_owned(),
-            Kind::Personal { task } => format!("{TASKS_DIRECTORY}/{task}/{}", personal_name(own)),
+            Scheme::Service => service_name(own).to_owned(),
+            Scheme::Personal { task } => format!("{TASKS_DIRECTORY}/{task}/{}", personal_name(own)),
         }
     }
 
@@ -170,8 +170,8 @@ impl Layout {
     pub fn named(&self, own: Own) -> String {
         let slash = if matches!(own, Own::Plan | Own::Proposal) { "" } else { "/" };
         match self.kind {
-            Kind::Service => format!("`{}{slash}`", service_name(own)),
-            Kind::Personal { .. } => {
+            Scheme::Service => format!("`{}{slash}`", service_name(own)),
+            Scheme::Personal { .. } => {
                 format!("`{}{slash}` in your task directory", personal_name(own))
             }
         }
@@ -180,24 +180,24 @@ impl Layout {
     /// The directory of the task's own files as an agent writes it, where it has one.
     pub fn task_directory(&self) -> Option<String> {
         match &self.kind {
-            Kind::Service => None,
-            Kind::Personal { task } => Some(self.relative(&format!("{TASKS_DIRECTORY}/{task}"))),
+            Scheme::Service => None,
+            Scheme::Personal { task } => Some(self.relative(&format!("{TASKS_DIRECTORY}/{task}"))),
         }
     }
 
     /// The task whose directory in a person's workspace it is.
     pub fn task(&self) -> Option<TaskId> {
         match self.kind {
-            Kind::Service => None,
-            Kind::Personal { task } => Some(task),
+            Scheme::Service => None,
+            Scheme::Personal { task } => Some(task),
         }
     }
 
     /// The directories that a workspace has from the start.
     pub fn initial_directories(&self) -> &'static [Own] {
         match self.kind {
-            Kind::Service => &[Own::Memo, Own::Scratch, Own::Output],
-            Kind::Personal { .. } => &[],
+            Scheme::Service => &[Own::Memo, Own::Scratch, Own::Output],
+            Scheme::Personal { .. } => &[],
         }
     }
 
@@ -251,8 +251,8 @@ impl Layout {
         let among = inner.len() >= tasks.len()
             && inner.iter().zip(&tasks).all(|(part, name)| is(part, name));
         let below = match &self.kind {
-            Kind::Service => inner,
-            Kind::Personal { task } => match inner.get(tasks.len()) {
+            Scheme::Service => inner,
+            Scheme::Personal { task } => match inner.get(tasks.len()) {
                 Some(name) if among && is(name, &task.to_string()) => &inner[tasks.len() + 1..],
                 Some(_) if among => return Ownership::OtherTask,
                 // The directory of all tasks is made with the first of them.
@@ -260,8 +260,8 @@ impl Layout {
             },
         };
         let name = |own: Own| match self.kind {
-            Kind::Service => service_name(own),
-            Kind::Personal { .. } => personal_name(own),
+            Scheme::Service => service_name(own),
+            Scheme::Personal { .. } => personal_name(own),
         };
         match below.first() {
             Some(first) => match OWN.iter().find(|(_, own)| is(first, name(*own))) {

@@ -240,7 +240,7 @@ pub struct FileChange {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Recovery {
-    /// It changes nothing: run it again.
+    /// Running it again does no harm: it only reads, or it is idempotent by the id of its call.
     Rerun,
     /// Compare the file: after → it happened, before → it did not, else unknown.
     Verify {

@@ -12,7 +12,7 @@ use crate::status::{StatusReason, TaskStatus};
 
 /// What is known of a task that has no parent.
 #[derive(Clone, Copy, Debug)]
-pub struct Facts<'a> {
+pub struct ReadinessFacts<'a> {
     pub status: TaskStatus,
     /// Why it has this status.
     pub reason: StatusReason,
@@ -55,7 +55,7 @@ impl Readiness {
     }
 }
 
-impl Facts<'_> {
+impl ReadinessFacts<'_> {
     /// When the task could run, if a process took it.
     pub fn readiness(&self) -> Readiness {
         match self.status {
@@ -182,8 +182,8 @@ mod tests {
     const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
     /// A task for which everything else is in favour of running.
-    fn facts(status: TaskStatus, reason: StatusReason, mail: &[MailKind]) -> Facts<'_> {
-        Facts {
+    fn facts(status: TaskStatus, reason: StatusReason, mail: &[MailKind]) -> ReadinessFacts<'_> {
+        ReadinessFacts {
             status,
             reason,
             resume_at: None,
@@ -221,9 +221,9 @@ mod tests {
     fn a_new_task_waits_for_other_tasks_and_for_a_slot() {
         let new = facts(TaskStatus::Todo, StatusReason::User, &[]);
         assert_eq!(new.readiness(), Readiness::Ready);
-        let waits = |facts: Facts<'_>| facts.readiness() == Readiness::Waiting;
-        assert!(waits(Facts { has_unfinished_blockers: true, ..new }));
-        assert!(waits(Facts { has_session_slot: false, ..new }));
+        let waits = |facts: ReadinessFacts<'_>| facts.readiness() == Readiness::Waiting;
+        assert!(waits(ReadinessFacts { has_unfinished_blockers: true, ..new }));
+        assert!(waits(ReadinessFacts { has_session_slot: false, ..new }));
     }
 
     #[test]
@@ -231,11 +231,11 @@ mod tests {
         for reason in [StatusReason::Question, StatusReason::Budget] {
             let blocked = facts(TaskStatus::Blocked, reason, &[]);
             assert_eq!(blocked.readiness(), Readiness::Waiting);
-            let answered = Facts { has_open_questions: false, ..blocked };
+            let answered = ReadinessFacts { has_open_questions: false, ..blocked };
             assert_eq!(answered.readiness(), Readiness::Ready);
         }
         let dependent = facts(TaskStatus::Blocked, StatusReason::Dependency, &[]);
-        let answered = Facts { has_open_questions: false, ..dependent };
+        let answered = ReadinessFacts { has_open_questions: false, ..dependent };
         assert_eq!(answered.readiness(), Readiness::Waiting);
     }
 
@@ -244,7 +244,10 @@ mod tests {
     fn a_task_that_waits_for_its_time_runs_when_that_has_come() {
         for reason in [StatusReason::RateLimited, StatusReason::ModelOutage] {
             let waiting = facts(TaskStatus::Paused, reason, &[]);
-            let at = |second| Facts { resume_at: Timestamp::from_second(second).ok(), ..waiting };
+            let at = |second| ReadinessFacts {
+                resume_at: Timestamp::from_second(second).ok(),
+                ..waiting
+            };
             let is_ready = |second| at(second).readiness().is_ready(NOW);
             assert_eq!(waiting.readiness(), Readiness::Waiting, "{reason}");
             assert!(is_ready(-1) && is_ready(0) && !is_ready(1), "{reason}");

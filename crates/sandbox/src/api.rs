@@ -166,7 +166,7 @@ pub struct Ended {
 
 /// Which kind of sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum SandboxKind {
     /// A container of a docker or podman engine.
     Docker,
     /// Kernel namespaces, or Landlock alone.
@@ -175,7 +175,7 @@ pub enum Kind {
     Host,
 }
 
-impl Kind {
+impl SandboxKind {
     /// The word for it in settings, events and reports.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -186,7 +186,7 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for SandboxKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -196,7 +196,7 @@ impl fmt::Display for Kind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IsolationReport {
     /// Which kind of sandbox.
-    pub kind: Kind,
+    pub kind: SandboxKind,
     /// The workspace as the agent sees it.
     pub workspace: PathBuf,
     /// What all commands together may use of memory, where that is bounded.

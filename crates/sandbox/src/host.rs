@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::api::{BoxFuture, Command, IsolationReport, Kind, Sandbox};
+use crate::api::{BoxFuture, Command, IsolationReport, Sandbox, SandboxKind};
 use crate::helper::{self, Helper, LazyHelper};
 use crate::{Error, Running, environment};
 use windlass_helper::protocol::{Isolation, NetworkMode, Setup};
@@ -85,7 +85,7 @@ impl Sandbox for Host {
 
     fn isolation(&self) -> IsolationReport {
         IsolationReport {
-            kind: Kind::Host,
+            kind: SandboxKind::Host,
             workspace: self.workspace.clone(),
             memory_bytes: None,
             has_own_sockets: true,

@@ -22,14 +22,14 @@ mod helper;
 mod channel;
 
 pub use api::{
-    BoxFuture, Chunk, Command, Ended, Exit, FatalCause, IsolationReport, KILL_GRACE, Kind, Sandbox,
-    SandboxEvent, Stdin, Stream,
+    BoxFuture, Chunk, Command, Ended, Exit, FatalCause, IsolationReport, KILL_GRACE, Sandbox,
+    SandboxEvent, SandboxKind, Stdin, Stream,
 };
 pub use docker::Docker;
 pub use error::Error;
 pub use helper::{helper_problem, reinstall_helper};
 pub use host::Host;
-pub use limits::Limits;
+pub use limits::ResourceLimits;
 pub use local::Local;
 pub use network::{Connection, Egress, Network};
 pub use proxy::LoopbackProxy;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// What commands may use, all together where the kernel lets us count together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct ResourceLimits {
     /// Memory of the whole task with a control group, of each process without.
     pub memory_bytes: u64,
     /// How many processes may run at once.
@@ -20,7 +20,7 @@ pub struct Limits {
     pub lease: Option<Duration>,
 }
 
-impl Limits {
+impl ResourceLimits {
     /// Enough for the builds and tests of large projects, too little to take a machine down.
     pub const DEFAULT: Self = Self {
         memory_bytes: 4 << 30,

@@ -4,7 +4,9 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::api::{BoxFuture, Command, FatalCause, IsolationReport, Kind, Sandbox, SandboxEvent};
+use crate::api::{
+    BoxFuture, Command, FatalCause, IsolationReport, Sandbox, SandboxEvent, SandboxKind,
+};
 use crate::{Error, Running};
 
 /// A container that cannot be made (ES-380, ES-385).
@@ -30,7 +32,7 @@ impl Sandbox for Unavailable {
 
     fn isolation(&self) -> IsolationReport {
         IsolationReport {
-            kind: Kind::Docker,
+            kind: SandboxKind::Docker,
             workspace: self.workspace.clone(),
             memory_bytes: None,
             has_own_sockets: true,

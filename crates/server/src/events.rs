@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 use tokio::sync::{Notify, broadcast};
 use tokio_util::sync::CancellationToken;
 use windlass_coordinator::views::TaskOrigin;
-use windlass_coordinator::{CloseWatch, Coordinator, Error, Preview, Scope, trace};
+use windlass_coordinator::{Coordinator, Error, FastPollGuard, Preview, Scope, trace};
 use windlass_core::event::Record;
 use windlass_core::id::TaskId;
 
@@ -211,7 +211,7 @@ pub struct Subscription {
     live: broadcast::Receiver<Notice>,
     previews: broadcast::Receiver<Preview>,
     stop: CancellationToken,
-    _close: CloseWatch,
+    _close: FastPollGuard,
 }
 
 impl Subscription {

@@ -51,7 +51,7 @@ const PRIVATE_DOMAINS: &[&str] = &[
 
 /// What kind of place an address is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum AddressKind {
     Public,
     Loopback,
     Private,
@@ -78,8 +78,8 @@ pub(super) fn judge(word: &str) -> Option<Assessment> {
     if let Some(domain) = ADDRESS_DOMAINS.iter().find(in_domain) {
         let embedded = embedded_address(host.trim_end_matches(*domain));
         return Some(match embedded.map(kind) {
-            Some(Kind::Metadata) => metadata(),
-            Some(Kind::Private | Kind::Loopback | Kind::Public) | None => {
+            Some(AddressKind::Metadata) => metadata(),
+            Some(AddressKind::Private | AddressKind::Loopback | AddressKind::Public) | None => {
                 private("a name that stands for an address")
             }
         });
@@ -90,10 +90,12 @@ pub(super) fn judge(word: &str) -> Option<Assessment> {
     // What is written with other characters than it has is in disguise.
     let plain = plain && word.to_ascii_lowercase().contains(&*host);
     match (kind(address), plain) {
-        (Kind::Metadata, _) => Some(metadata()),
-        (Kind::Private, _) => Some(private("a private address")),
-        (Kind::Loopback | Kind::Public, false) => Some(private("an address in disguise")),
-        (Kind::Loopback | Kind::Public, true) => None,
+        (AddressKind::Metadata, _) => Some(metadata()),
+        (AddressKind::Private, _) => Some(private("a private address")),
+        (AddressKind::Loopback | AddressKind::Public, false) => {
+            Some(private("an address in disguise"))
+        }
+        (AddressKind::Loopback | AddressKind::Public, true) => None,
     }
 }
 
@@ -218,22 +220,22 @@ fn embedded_address(name: &str) -> Option<IpAddr> {
     dotted.parse::<Ipv4Addr>().ok().or(hex).map(IpAddr::from)
 }
 
-fn kind(address: IpAddr) -> Kind {
+fn kind(address: IpAddr) -> AddressKind {
     match address {
         IpAddr::V4(v4) => match v4.octets() {
             [169, 254, ..] | [100, 100, 100, 200] | [168, 63, 129, 16] | [192, 0, 0, 192] => {
-                Kind::Metadata
+                AddressKind::Metadata
             }
-            [127, ..] | [0, ..] => Kind::Loopback,
-            [100, 64..=127, ..] | [198, 18..=19, ..] => Kind::Private,
-            _ if v4.is_private() => Kind::Private,
-            _ => Kind::Public,
+            [127, ..] | [0, ..] => AddressKind::Loopback,
+            [100, 64..=127, ..] | [198, 18..=19, ..] => AddressKind::Private,
+            _ if v4.is_private() => AddressKind::Private,
+            _ => AddressKind::Public,
         },
         IpAddr::V6(v6) => match v6.segments() {
-            [0xfd00, 0xec2, ..] | [0xfe80..=0xfebf, ..] => Kind::Metadata,
-            [0xfc00..=0xfdff, ..] => Kind::Private,
-            _ if v6.is_loopback() || v6.is_unspecified() => Kind::Loopback,
-            _ => Kind::Public,
+            [0xfd00, 0xec2, ..] | [0xfe80..=0xfebf, ..] => AddressKind::Metadata,
+            [0xfc00..=0xfdff, ..] => AddressKind::Private,
+            _ if v6.is_loopback() || v6.is_unspecified() => AddressKind::Loopback,
+            _ => AddressKind::Public,
         },
     }
 }

@@ -2,7 +2,7 @@
 //! interpreters, then the table.
 
 use super::invocation::Invocation;
-use super::paths::{self, Place, Resolver, Use};
+use super::paths::{self, Resolver, Use, Zone};
 use super::shell::SHELLS;
 use super::state::{Arg, UNKNOWN};
 use super::table::{self, Files, Program};
@@ -160,10 +160,10 @@ fn program_at(paths: &Resolver<'_>, name: &str) -> (String, Assessment) {
             harmless
         }
         _ => match paths.place(name) {
-            Place::Workspace => {
+            Zone::Workspace => {
                 Assessment::of(Class::Build, format!("runs `{name}`, a program of the workspace"))
             }
-            Place::Device | Place::Unknown | Place::Scratch | Place::Outside => Assessment::of(
+            Zone::Device | Zone::Unknown | Zone::Scratch | Zone::Outside => Assessment::of(
                 Class::Opaque,
                 format!("runs `{name}`, a program outside the workspace"),
             ),

@@ -1,7 +1,7 @@
 //! Variables that make a later command run something, or something else.
 
 use super::expand::join_fields;
-use super::paths::Place;
+use super::paths::Zone;
 use super::state::{Arg, Values};
 use super::walk::Walk;
 use super::{Via, address, options, special};
@@ -196,7 +196,7 @@ fn judge(walk: &mut Walk<'_>, name: &str, value: &Arg, scope: Scope) -> Option<A
     }
     if CODE_PATHS.contains(&name) {
         let outside =
-            |entry: &str| !entry.is_empty() && walk.paths().place(entry) > Place::Workspace;
+            |entry: &str| !entry.is_empty() && walk.paths().place(entry) > Zone::Workspace;
         return value.text.split(':').any(outside).then(|| {
             let reason = format!("`{name}` makes programs load code from outside the workspace");
             Assessment::of(Class::Opaque, reason)

@@ -5,7 +5,7 @@
 
 use super::classify::opaque;
 use super::invocation::Invocation;
-use super::paths::Place;
+use super::paths::Zone;
 use super::state::Arg;
 use super::walk::Walk;
 use super::{ShellCommand, Via, code, shell, table, wrapper};
@@ -191,7 +191,7 @@ pub(super) fn judge(walk: &mut Walk<'_>, program: &str, args: &[Arg]) -> Option<
         } else if (LOADS.iter().any(|pattern| glob(pattern, &name))
             || is_code_config(&name, &value))
             && value.contains('/')
-            && walk.paths().place(&value) > Place::Workspace
+            && walk.paths().place(&value) > Zone::Workspace
         {
             judged = Some(opaque(format!("loads `{value}`, code from outside the workspace")));
         } else if !known && !PROSE.contains(&&*name) {

@@ -8,7 +8,7 @@ use windlass_core::policy::pattern::glob;
 
 /// Where a path leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Place {
+pub(super) enum Zone {
     Workspace,
     Scratch,
     Unknown,
@@ -176,13 +176,13 @@ impl Resolver<'_> {
     }
 
     /// The worst of the places a path may lead.
-    pub(super) fn place(&self, path: &str) -> Place {
+    pub(super) fn place(&self, path: &str) -> Zone {
         let places = self.resolve(path).into_iter().map(|path| match path {
             Some(path) if path.contains(UNKNOWN) => unknown_place(self.context, &path),
             Some(path) => place(self.context, &path),
-            None => Place::Unknown,
+            None => Zone::Unknown,
         });
-        places.max().unwrap_or(Place::Unknown)
+        places.max().unwrap_or(Zone::Unknown)
     }
 
     /// Whether a path is the root, a home, or another place whose loss ruins the machine.
@@ -261,7 +261,7 @@ impl Resolver<'_> {
         if usage == Use::Read {
             let raw = absolute
                 .iter()
-                .any(|path| path.starts_with("/dev/") && place(context, path) == Place::Device);
+                .any(|path| path.starts_with("/dev/") && place(context, path) == Zone::Device);
             return raw.then(|| {
                 Assessment::of(Class::Read, format!("reads the raw device `{shown}`"))
                     .at_least(Risk::High)
@@ -303,19 +303,19 @@ impl Resolver<'_> {
         }
         let verb = if usage == Use::Remove { "removes" } else { "writes" };
         match self.place(path) {
-            Place::Workspace | Place::Scratch if is_sink(shown) => None,
-            Place::Workspace | Place::Scratch => Some(
+            Zone::Workspace | Zone::Scratch if is_sink(shown) => None,
+            Zone::Workspace | Zone::Scratch => Some(
                 Assessment::of(Class::Edit, format!("{verb} `{shown}`")).at_least(Risk::Medium),
             ),
-            Place::Unknown => Some(Assessment::of(
+            Zone::Unknown => Some(Assessment::of(
                 Class::Opaque,
                 format!("{verb} `{shown}` in a directory that is only known when it runs"),
             )),
-            Place::Outside => Some(Assessment::of(
+            Zone::Outside => Some(Assessment::of(
                 Class::Destructive,
                 format!("{verb} `{shown}`, which is outside the workspace"),
             )),
-            Place::Device => {
+            Zone::Device => {
                 Some(Assessment::of(Class::Catastrophic, format!("{verb} the device `{shown}`")))
             }
         }
@@ -350,30 +350,30 @@ fn is_under(path: &str, directory: &str) -> bool {
 }
 
 /// Where an absolute path leads.
-fn place(context: &Context, path: &str) -> Place {
+fn place(context: &Context, path: &str) -> Zone {
     match path {
         "/dev/null" | "/dev/stdout" | "/dev/stderr" | "/dev/stdin" | "/dev/tty" | "/dev/zero"
-        | "/dev/full" | "/dev/random" | "/dev/urandom" => Place::Workspace,
+        | "/dev/full" | "/dev/random" | "/dev/urandom" => Zone::Workspace,
         path if path.starts_with("/dev/fd/") || path.starts_with("/proc/self/fd/") => {
-            Place::Workspace
+            Zone::Workspace
         }
-        path if inside(context, path).is_some() => Place::Workspace,
-        path if context.scratch.iter().any(|scratch| is_under(path, scratch)) => Place::Scratch,
-        path if is_under(path, "/dev/shm") => Place::Outside,
+        path if inside(context, path).is_some() => Zone::Workspace,
+        path if context.scratch.iter().any(|scratch| is_under(path, scratch)) => Zone::Scratch,
+        path if is_under(path, "/dev/shm") => Zone::Outside,
         path if ["/dev", "/sys", "/proc", "/boot"].iter().any(|root| is_under(path, root)) => {
-            Place::Device
+            Zone::Device
         }
-        _ => Place::Outside,
+        _ => Zone::Outside,
     }
 }
 
 /// A path with unknown parts: outside if what is known already leads there.
-fn unknown_place(context: &Context, path: &str) -> Place {
+fn unknown_place(context: &Context, path: &str) -> Zone {
     let known = path.split(UNKNOWN).next().unwrap_or_default();
     let directory = known.rfind('/').map_or("/", |at| &known[..at]);
     match place(context, directory) {
-        _ if directory.is_empty() || known.is_empty() => Place::Unknown,
-        Place::Workspace => Place::Workspace,
+        _ if directory.is_empty() || known.is_empty() => Zone::Unknown,
+        Zone::Workspace => Zone::Workspace,
         other => other,
     }
 }

@@ -1,7 +1,7 @@
 //! Programs that run shell text: shells, `eval`, `source`, and files run as scripts.
 
 use super::classify::{opaque, worse};
-use super::paths::{self, Place};
+use super::paths::{self, Zone};
 use super::state::{Arg, Input};
 use super::walk::Walk;
 use super::written::Contents;
@@ -98,10 +98,10 @@ pub(super) fn script_file(walk: &mut Walk<'_>, file: &Arg, program: &str) -> Ass
     walk.mark_run(path);
     let written = written_file(walk, path, program, &[]);
     let judged = match walk.paths().place(path) {
-        Place::Workspace => {
+        Zone::Workspace => {
             Assessment::of(Class::Build, format!("runs `{path}`, code of the workspace"))
         }
-        Place::Device | Place::Unknown | Place::Scratch | Place::Outside => {
+        Zone::Device | Zone::Unknown | Zone::Scratch | Zone::Outside => {
             Assessment::of(Class::Opaque, format!("runs `{path}`, a script outside the workspace"))
         }
     };

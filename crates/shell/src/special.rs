@@ -5,7 +5,7 @@ use super::classify::{opaque, worse};
 use super::findings::display_text;
 use super::invocation::Invocation;
 use super::options;
-use super::paths::{Place, Resolver, Use};
+use super::paths::{Resolver, Use, Zone};
 use super::state::{Arg, Input};
 use super::walk::Walk;
 use windlass_core::policy::class::{Assessment, Class};
@@ -215,7 +215,7 @@ fn make(walk: &mut Walk<'_>, call: &Invocation) -> Option<Assessment> {
     }
     let outside = call
         .values("-f|--file|--makefile|-C|--directory")
-        .any(|path| walk.paths().place(path) > Place::Scratch);
+        .any(|path| walk.paths().place(path) > Zone::Scratch);
     if outside {
         return Some(opaque("runs rules from outside the workspace"));
     }
@@ -429,7 +429,7 @@ fn docker(paths: &Resolver<'_>, call: &Invocation) -> Option<Assessment> {
                 "gives a container the whole machine",
             ));
         }
-        if source.starts_with(['/', '~']) && paths.place(source) > Place::Scratch {
+        if source.starts_with(['/', '~']) && paths.place(source) > Zone::Scratch {
             return Some(Assessment::of(
                 Class::Destructive,
                 "gives a container files outside the workspace",

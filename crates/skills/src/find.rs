@@ -26,7 +26,7 @@ const MAX_RESOURCE_DEPTH: usize = 6;
 const EVALS: &str = "evals";
 
 /// What one directory holds.
-pub(crate) struct Found {
+pub(crate) struct SkillScan {
     pub skills: Vec<Skill>,
     pub problems: Vec<Problem>,
 }
@@ -38,8 +38,8 @@ enum Form {
 }
 
 /// Reads every skill of a directory, in order of file names.
-pub(crate) fn in_directory(directory: &Path, scope: Scope) -> Found {
-    let mut found = Found { skills: Vec::new(), problems: Vec::new() };
+pub(crate) fn in_directory(directory: &Path, scope: Scope) -> SkillScan {
+    let mut found = SkillScan { skills: Vec::new(), problems: Vec::new() };
     let entries = match fs::read_dir(directory) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return found,
@@ -77,7 +77,7 @@ pub(crate) fn in_directory(directory: &Path, scope: Scope) -> Found {
     found
 }
 
-impl Found {
+impl SkillScan {
     fn add(&mut self, skill: Skill) {
         if let Some(first) = self.skills.iter().find(|other| other.meta.name == skill.meta.name) {
             let reason =

@@ -87,7 +87,7 @@ pub use planning::{
 pub use presence::ServicePresence;
 pub use questions::{QuestionRow, QuestionState, Questions};
 pub use rebuild::Projections;
-pub use retention::{Kept, Plan, Pruned, Retention, Tree};
+pub use retention::{Kept, Pruned, Retention, RetentionPlan, Tree};
 pub use runtime::{Pulse, Runtime, RuntimeRow};
 pub use scheduler::{Scheduler, SchedulerRow};
 pub use schedules::{Advance, MAX_SCHEDULES, ScheduleRow, Schedules};

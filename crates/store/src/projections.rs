@@ -401,7 +401,7 @@ fn change_mode(tx: &Connection, record: &Record, changed: &ModeChanged) -> Resul
         .optional()?;
     match session {
         Some(session) => {
-            let place = Place { pos: record.pos, session: &session, task: Some(&task) };
+            let place = TransitionSource { pos: record.pos, session: &session, task: Some(&task) };
             insert_transition(tx, place, changed, record.at)
         }
         None => Ok(()),
@@ -409,7 +409,7 @@ fn change_mode(tx: &Connection, record: &Record, changed: &ModeChanged) -> Resul
 }
 
 /// Where a change of the axes happened.
-struct Place<'a> {
+struct TransitionSource<'a> {
     pos: i64,
     session: &'a str,
     task: Option<&'a str>,
@@ -417,7 +417,7 @@ struct Place<'a> {
 
 fn insert_transition(
     tx: &Connection,
-    place: Place<'_>,
+    place: TransitionSource<'_>,
     changed: &ModeChanged,
     at: Timestamp,
 ) -> Result<(), Fault> {

@@ -72,7 +72,7 @@ impl Scheduler<'_> {
     }
 
     /// The tasks that have not ended and should not be running, at most `limit` of them after the first `offset`.
-    pub fn parked_tasks(self, offset: usize, limit: usize) -> Result<Vec<TaskId>, Error> {
+    pub fn idle_unfinished_tasks(self, offset: usize, limit: usize) -> Result<Vec<TaskId>, Error> {
         let whole = |count| i64::try_from(count).unwrap_or(i64::MAX);
         self.store.read(|tx| {
             // In the order of the index, which changes little between two looks.

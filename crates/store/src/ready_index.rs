@@ -12,7 +12,7 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use windlass_core::event::{Driver, Event, Record};
 use windlass_core::id::{SessionId, TaskId};
 use windlass_core::injection::{Control, InjectionType};
-use windlass_core::readiness::{Facts, MailKind, Readiness};
+use windlass_core::readiness::{MailKind, Readiness, ReadinessFacts};
 use windlass_core::status::{StatusReason, TaskStatus};
 
 use crate::error::Fault;
@@ -297,7 +297,7 @@ impl Candidate {
         let is_parked =
             matches!(self.status, TaskStatus::Blocked | TaskStatus::Reviewing | TaskStatus::Paused);
         let mail = if is_parked { self.mail(tx)? } else { Vec::new() };
-        let facts = Facts {
+        let facts = ReadinessFacts {
             status: self.status,
             reason: self.reason,
             resume_at: self.resume_at,

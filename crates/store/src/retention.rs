@@ -72,7 +72,7 @@ pub struct Tree {
 
 /// What would go, and what would stay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Plan {
+pub struct RetentionPlan {
     /// Finished before the time that was asked for, the oldest first.
     pub going: Vec<Tree>,
     /// As old, and kept for a reason.
@@ -112,7 +112,7 @@ impl Retention<'_> {
     }
 
     /// What would go of the tasks that ended before `before`.
-    pub fn plan(self, before: Timestamp) -> Result<Plan, Error> {
+    pub fn plan(self, before: Timestamp) -> Result<RetentionPlan, Error> {
         let mut plan = self.store.read(|tx| plan(tx, before))?;
         let (mut going, mut driven) = (Vec::new(), Vec::new());
         for tree in std::mem::take(&mut plan.going) {
@@ -156,12 +156,13 @@ impl Retention<'_> {
     }
 }
 
-fn plan(tx: &Connection, before: Timestamp) -> Result<Plan, Fault> {
+fn plan(tx: &Connection, before: Timestamp) -> Result<RetentionPlan, Fault> {
     let count = |condition: &str| -> Result<u64, Fault> {
         let sql = format!("SELECT count(*) FROM tasks WHERE parent_id IS NULL AND {condition}");
         Ok(tx.query_row(&sql, [], |row| row.get::<_, i64>(0))?.unsigned_abs())
     };
-    let mut plan = Plan { unfinished: count(&format!("NOT {ENDED}"))?, ..Plan::default() };
+    let mut plan =
+        RetentionPlan { unfinished: count(&format!("NOT {ENDED}"))?, ..RetentionPlan::default() };
     let ended = count(&ENDED.to_string())?;
     let sql = format!(
         "SELECT * FROM tasks WHERE parent_id IS NULL AND {ENDED} AND completed_at < ?1

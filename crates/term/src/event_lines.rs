@@ -95,7 +95,7 @@ fn summary(event: &Event) -> Option<String> {
         Event::CheckpointMade(made) => made.checkpoint_ref.clone(),
         Event::DoomLoopDetected(detected) => detected.pattern.clone(),
         Event::CommandExited(exited) => format!("{}: {}", exited.command, exited.exit),
-        Event::SandboxStarted(started) => format!("{}: {}", started.kind, started.footing),
+        Event::SandboxStarted(started) => format!("{}: {}", started.kind, started.isolation),
         Event::SandboxLost(lost) => lost.reason.clone(),
         Event::SandboxEnded(ended) => ended.kind.clone(),
         Event::SubAgentSpawn(spawn) => format!("{} ({})", spawn.label, spawn.task_id),

@@ -212,13 +212,13 @@ impl Progress {
             Event::AgentStart(_) if self.has_introduction => Vec::new(),
             Event::AgentStart(start) => {
                 let mut lines = vec![paint.dim(&introduction(start, width))];
-                if !start.footing.is_empty() {
-                    lines.push(paint.yellow(&text(&format!("sandbox: {}", start.footing))));
+                if !start.sandbox_gaps.is_empty() {
+                    lines.push(paint.yellow(&text(&format!("sandbox: {}", start.sandbox_gaps))));
                 }
                 lines
             }
             Event::SandboxStarted(started) => {
-                vec![paint.dim(&text(&format!("sandbox {}: {}", started.kind, started.footing)))]
+                vec![paint.dim(&text(&format!("sandbox {}: {}", started.kind, started.isolation)))]
             }
             // It ends the task, and the end says why.
             Event::SandboxLost(lost) if lost.message.is_empty() => Vec::new(),

@@ -8,13 +8,14 @@ use unicode_width::UnicodeWidthChar as _;
 use windlass_core::policy::AskedPart;
 use windlass_core::question::{ProposedPlan, Question, QuestionKind};
 use windlass_core::shown::{marked, shown, shown_line};
+use windlass_core::tool_name;
 
 use crate::wrap::wrap;
 use crate::{Paint, numbers};
 
 /// Where a question is shown.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct Canvas {
     pub paint: Paint,
     /// Lines are broken at this width; `None` where nobody reads them on a terminal.
     pub columns: Option<usize>,
@@ -28,20 +29,20 @@ pub struct Call<'a> {
 }
 
 /// A question with everything that it approves, its options and how to answer it.
-pub fn lines(question: &Question, call: Option<Call<'_>>, place: Place) -> Vec<String> {
+pub fn lines(question: &Question, call: Option<Call<'_>>, place: Canvas) -> Vec<String> {
     let mut lines = heading(question, place);
     lines.extend(details(question, call, place));
     lines
 }
 
 /// What is asked.
-pub fn heading(question: &Question, place: Place) -> Vec<String> {
+pub fn heading(question: &Question, place: Canvas) -> Vec<String> {
     let text = shown(question.question.trim_end());
     place.prose(&format!("{} {text}", place.paint.yellow("question:")), "")
 }
 
 /// What a question is about: everything that it approves, or what the person should know first.
-pub fn about(question: &Question, call: Option<Call<'_>>, place: Place) -> Vec<String> {
+pub fn about(question: &Question, call: Option<Call<'_>>, place: Canvas) -> Vec<String> {
     match (question.kind, call, &question.plan) {
         (QuestionKind::Permission, Some(call), _) => call_lines(question, call, place),
         (QuestionKind::Plan, _, Some(plan)) => plan_lines(plan, place),
@@ -53,7 +54,7 @@ pub fn about(question: &Question, call: Option<Call<'_>>, place: Place) -> Vec<S
 }
 
 /// What a question is about, its numbered options and how to answer, indented.
-pub fn details(question: &Question, call: Option<Call<'_>>, place: Place) -> Vec<String> {
+pub fn details(question: &Question, call: Option<Call<'_>>, place: Canvas) -> Vec<String> {
     let mut lines = about(question, call, place);
     for (number, option) in (1..).zip(&question.options) {
         let rule = question.grants.as_ref().filter(|_| option == ALLOW_ALL);
@@ -89,14 +90,14 @@ fn hint(question: &Question) -> Option<&'static str> {
 }
 
 /// A plan, whole, and what accepting it is bound to.
-fn plan_lines(plan: &ProposedPlan, place: Place) -> Vec<String> {
+fn plan_lines(plan: &ProposedPlan, place: Canvas) -> Vec<String> {
     let mut lines = place.quoted(plan.text.trim());
     lines.extend(plan_terms(plan, place));
     lines
 }
 
 /// What accepting a plan is bound to.
-pub fn plan_terms(plan: &ProposedPlan, place: Place) -> Vec<String> {
+pub fn plan_terms(plan: &ProposedPlan, place: Canvas) -> Vec<String> {
     let budget = match plan.budget_usd {
         Some(usd) => format!("it may cost {} in all", numbers::dollars(usd)),
         None => "it has no cost limit".to_owned(),
@@ -107,13 +108,13 @@ pub fn plan_terms(plan: &ProposedPlan, place: Place) -> Vec<String> {
 }
 
 /// The command, the change or the arguments, whole.
-fn call_lines(question: &Question, call: Call<'_>, place: Place) -> Vec<String> {
+fn call_lines(question: &Question, call: Call<'_>, place: Canvas) -> Vec<String> {
     let mut lines = Vec::new();
     let given = call.arguments.as_object();
     let mut given: Vec<(&str, &Value)> =
         given.into_iter().flatten().map(|(name, value)| (name.as_str(), value)).collect();
     let command = call.arguments.get("command").and_then(Value::as_str);
-    if let Some(command) = command.filter(|_| call.tool == "bash") {
+    if let Some(command) = command.filter(|_| call.tool == tool_name::BASH) {
         given.retain(|(name, _)| *name != "command");
         lines.extend(part_lines(question, command, place));
         lines.extend(place.quoted(&format!("$ {command}")));
@@ -134,7 +135,7 @@ fn call_lines(question: &Question, call: Call<'_>, place: Place) -> Vec<String> 
 }
 
 /// The commands that raised the question, worst first; none where there is nothing beside them.
-fn part_lines(question: &Question, command: &str, place: Place) -> Vec<String> {
+fn part_lines(question: &Question, command: &str, place: Canvas) -> Vec<String> {
     let parts = question.asked.as_ref().map(|asked| asked.parts.as_slice()).unwrap_or_default();
     let is_all = parts.len() < 2 && parts.iter().all(|part| part.command == command.trim());
     let parts = parts.iter().filter(|_| !is_all);
@@ -146,7 +147,7 @@ fn part_lines(question: &Question, command: &str, place: Place) -> Vec<String> {
     parts.flat_map(line).collect()
 }
 
-impl Place {
+impl Canvas {
     /// Prose, broken between words.
     fn prose(self, text: &str, indent: &str) -> Vec<String> {
         let wrapped = match self.columns {

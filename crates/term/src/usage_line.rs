@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use windlass_core::compaction::{Gauge, Level, Limits};
+use windlass_core::compaction::{Gauge, Level, WindowLimits};
 use windlass_core::event::{AgentStart, LlmResponse};
 use windlass_core::message::Usage;
 use windlass_core::plan::{StepStatus, WorkingPlan};
@@ -30,7 +30,7 @@ pub struct UsageLine {
     has_price: bool,
     has_unpriced_replies: bool,
     context_tokens: u64,
-    limits: Option<Limits>,
+    limits: Option<WindowLimits>,
     plan: Option<PlanProgress>,
 }
 
@@ -59,7 +59,7 @@ impl UsageLine {
 
     /// A segment began.
     pub fn apply_start(&mut self, start: &AgentStart) {
-        self.limits = Limits::of_segment(start);
+        self.limits = WindowLimits::of_segment(start);
     }
 
     /// The model answered.

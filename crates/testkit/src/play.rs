@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use tokio_util::sync::CancellationToken;
-use windlass_coordinator::{Clock, Coordinator, Draft, Live, Preview, Share, Update};
+use windlass_coordinator::{Clock, Coordinator, Draft, Preview, PreviewContent, Share, Update};
 use windlass_core::axes::Axes;
 use windlass_core::command::{ExecutionConfig, TaskResult};
 use windlass_core::event::Driver;
@@ -263,7 +263,7 @@ impl Stage {
         let mut feed = self.coordinator.feed().follow_all(task, 0).expect("it can be followed");
         loop {
             let update = feed.next().await.expect("its events can be read");
-            if let Update::Preview(Preview { live: Live::Output { .. }, .. }) = update {
+            if let Update::Preview(Preview { live: PreviewContent::Output { .. }, .. }) = update {
                 break;
             }
         }

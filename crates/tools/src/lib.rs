@@ -21,5 +21,6 @@ pub use builtin::{Asked, Ledger, Signature, Spawned};
 pub use registry::Registry;
 pub use shell::Shell;
 pub use tool::{
-    Act, Call, Category, Facts, Kind, LiveOutput, Notices, Prepared, Subject, Tool, ToolContext,
+    Act, Call, Category, Executor, LiveOutput, Notices, Prepared, Subject, TaskFacts, Tool,
+    ToolContext,
 };

@@ -1,7 +1,8 @@
 //! The interface of every tool.
 //!
-//! Invariant: `prepare` changes nothing. Everything a call changes, it changes in its `Act`, which the
-//! loop runs at most once and only after the gate has allowed it and the journal has it.
+//! Invariant: `prepare` changes nothing. Everything a call changes, it changes in its `Act`, which a
+//! process runs at most once, and only after the gate has allowed it and the journal has it. After a crash its
+//! `Recovery` says whether it may run again.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -71,7 +72,7 @@ impl Notices {
 
 /// What the task's state knows that tools need.
 #[derive(Clone, Debug, Default)]
-pub struct Facts {
+pub struct TaskFacts {
     /// The version of each file that the agent has last seen or made, by path.
     pub known_files: BTreeMap<String, String>,
     /// The shell's directory, as the agent sees it.
@@ -115,7 +116,7 @@ pub struct Call {
     pub id: CallId,
     pub arguments: Value,
     /// What the state knows.
-    pub facts: Arc<Facts>,
+    pub facts: Arc<TaskFacts>,
     /// Largest result in the context, in tokens.
     pub limit_tokens: u64,
     /// Set when the call is to end before its time.
@@ -124,7 +125,7 @@ pub struct Call {
     pub live: LiveOutput,
 }
 
-/// The part of a call that changes things; run at most once.
+/// The part of a call that changes things; a process runs it at most once.
 pub type Act = Box<dyn FnOnce() -> BoxFuture<'static, Outcome> + Send>;
 
 /// A call that is ready to be decided and run.
@@ -171,7 +172,7 @@ string_enum! {
 
 /// Who carries a call out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum Executor {
     /// The tool itself, by its `Act`.
     Plain,
     /// The loop parks the task until a person has answered; the `Act` is never run.
@@ -219,8 +220,8 @@ pub trait Tool: Send + Sync {
     }
 
     /// Who carries its calls out.
-    fn kind(&self) -> Kind {
-        Kind::Plain
+    fn executor(&self) -> Executor {
+        Executor::Plain
     }
 
     /// Whether it keeps the agent's own plan and notes. While notes are saved before a compaction, only

@@ -35,7 +35,7 @@ use crate::host::Layout;
 use crate::keymap::Keymap;
 use crate::keys::Event;
 use crate::mode_line::Mode;
-use crate::overlay::{Kind, Overlay};
+use crate::overlay::{Overlay, ViewKind};
 use crate::screen::Size;
 use crate::story::Story;
 use crate::transcript::{Entry, Form, Transcript};
@@ -173,7 +173,7 @@ pub enum Effect {
     Suspend,
     Redraw,
     Edit(String),
-    Load(Kind),
+    Load(ViewKind),
     OpenSession(SessionId),
     OpenTask(TaskId),
     FindQuestion(QuestionId),

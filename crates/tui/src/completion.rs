@@ -58,7 +58,7 @@ impl Command {
 
 /// What is being completed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum CompletionKind {
     Command,
     File,
 }
@@ -66,7 +66,7 @@ pub enum Kind {
 /// A list of what fits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completion {
-    pub kind: Kind,
+    pub kind: CompletionKind,
     /// Where the word begins that is replaced.
     pub start: usize,
     /// What is put there, and what is said about it.
@@ -130,18 +130,22 @@ pub fn find(text: &str, cursor: usize, sources: &Sources) -> Option<Completion> 
                 (command.name.clone(), about)
             };
             let items: Vec<_> = sources.commands.iter().filter(fits).map(item).collect();
-            (Kind::Command, start, items)
+            (CompletionKind::Command, start, items)
         }
         Word::Argument { start, command, before, text } => {
             let command = sources.commands.iter().find(|one| one.name == command)?.entry?;
             let words = command.completions(&before);
             let fits = words.into_iter().filter(|word| word.starts_with(text) && *word != text);
-            (Kind::Command, start, fits.map(|word| (word.to_owned(), String::new())).collect())
+            (
+                CompletionKind::Command,
+                start,
+                fits.map(|word| (word.to_owned(), String::new())).collect(),
+            )
         }
         Word::File { start, text } => {
             let found = files::best(sources.files.as_deref()?, text, MOST);
             (
-                Kind::File,
+                CompletionKind::File,
                 start,
                 found.iter().map(|name| ((*name).to_owned(), String::new())).collect(),
             )
@@ -159,7 +163,7 @@ impl Completion {
     /// What the selected entry puts in place of the word.
     pub fn chosen(&self) -> Option<String> {
         let (text, _) = self.items.get(self.selected)?;
-        let is_directory = self.kind == Kind::File && text.ends_with('/');
+        let is_directory = self.kind == CompletionKind::File && text.ends_with('/');
         Some(if is_directory { text.clone() } else { format!("{text} ") })
     }
 

@@ -12,7 +12,7 @@ use windlass_coordinator::views::OpenQuestion;
 use windlass_core::id::QuestionId;
 use windlass_core::question::{PERMISSION_OPTIONS, QuestionKind};
 use windlass_core::shown::{shown, shown_line};
-use windlass_term::question::{Call, Place};
+use windlass_term::question::{Call, Canvas};
 use windlass_term::{Paint, question};
 
 pub use plan_review::Comments;
@@ -242,7 +242,7 @@ impl Dialog {
         columns: usize,
         paint: Paint,
     ) -> (Vec<String>, Option<Range<usize>>) {
-        let place = Place { paint, columns: Some(columns) };
+        let place = Canvas { paint, columns: Some(columns) };
         let asked = &self.asked.row.question;
         let mut lines = Vec::new();
         if let Some(agent) = self.asked.sub_agent() {

@@ -27,7 +27,7 @@ pub struct Mode {
 
 /// How a mode is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look {
+pub struct ModeLineStyle {
     pub columns: usize,
     /// Whether the pulse of an autonomous session is at its bright half (MS-106).
     pub is_bright: bool,
@@ -35,13 +35,13 @@ pub struct Look {
 
 impl Mode {
     /// `windlass build | autonomous | trusted | smart`, short where the terminal is narrow.
-    pub fn line(&self, paint: Paint, look: Look) -> String {
+    pub fn line(&self, paint: Paint, look: ModeLineStyle) -> String {
         let name = if self.is_paused { paint.dim("windlass") } else { paint.bold("windlass") };
         format!("{name} {}", self.badge(paint, look))
     }
 
     /// The mode without the name of the program.
-    pub fn badge(&self, paint: Paint, look: Look) -> String {
+    pub fn badge(&self, paint: Paint, look: ModeLineStyle) -> String {
         let short = self.is_short(look.columns);
         let parts = self.parts(short).map(|(word, style)| match (self.is_paused, style) {
             (true, _) => paint.dim(&word),
@@ -99,7 +99,7 @@ impl Mode {
 }
 
 /// The style of a word; that of an autonomous session is bold in one half of its pulse.
-fn pulsing(style: &str, word: &str, look: Look) -> String {
+fn pulsing(style: &str, word: &str, look: ModeLineStyle) -> String {
     let is_pulse = matches!(word, "autonomous" | "[A]") && style == SUCCESS;
     if is_pulse && look.is_bright { format!("1;{style}") } else { style.to_owned() }
 }

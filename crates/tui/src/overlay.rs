@@ -13,7 +13,7 @@ use crate::keys::Key;
 
 /// What a page shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ViewKind {
     Tasks,
     Inbox,
     Sessions {
@@ -38,7 +38,7 @@ pub enum Kind {
     Text,
 }
 
-impl Kind {
+impl ViewKind {
     /// Whether it shows what happens, and is read again while it is open.
     pub const fn is_live(&self) -> bool {
         match self {
@@ -99,7 +99,7 @@ pub enum Asked {
     Nothing,
     Close,
     /// Another page opens in its place.
-    Open(Kind),
+    Open(ViewKind),
     /// Continue a conversation here.
     OpenSession(SessionId),
     /// Watch and steer a task here.
@@ -121,7 +121,7 @@ impl Asked {
 }
 
 impl Overlay {
-    pub fn kind(&self) -> &Kind {
+    pub fn kind(&self) -> &ViewKind {
         match self {
             Self::Page(page) => &page.kind,
             Self::List(list) => &list.kind,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use windlass_coordinator::{Live, Preview, StreamEvent};
+use windlass_coordinator::{Preview, PreviewContent, StreamEvent};
 use windlass_core::event::{Event, LlmResponse, Record, StatusChanged};
 use windlass_core::id::{CallId, QuestionId, TaskId};
 use windlass_core::injection::InjectionType;
@@ -56,7 +56,7 @@ pub struct Story {
     /// The model of the running segment.
     pub model: Option<String>,
     asked: BTreeMap<QuestionId, String>,
-    footing: String,
+    sandbox_gaps: String,
 }
 
 impl Story {
@@ -73,7 +73,7 @@ impl Story {
             agents: BTreeMap::new(),
             model: state.created.command.execution_config.model.clone(),
             asked: BTreeMap::new(),
-            footing: String::new(),
+            sandbox_gaps: String::new(),
         }
     }
 
@@ -112,9 +112,10 @@ impl Story {
             Event::LlmResponse(response) => reply(response, self.paint, width),
             Event::AgentStart(start) => {
                 self.model = Some(start.model.clone());
-                let is_new = self.footing != start.footing && !start.footing.is_empty();
-                self.footing.clone_from(&start.footing);
-                let line = self.paint.yellow(&format!("sandbox: {}", shown(&start.footing)));
+                let is_new =
+                    self.sandbox_gaps != start.sandbox_gaps && !start.sandbox_gaps.is_empty();
+                self.sandbox_gaps.clone_from(&start.sandbox_gaps);
+                let line = self.paint.yellow(&format!("sandbox: {}", shown(&start.sandbox_gaps)));
                 if is_new { vec![Entry::note(line)] } else { Vec::new() }
             }
             // What the sandbox isolates is said once, where something is missing.
@@ -159,18 +160,20 @@ impl Story {
     /// Takes in something that is not journaled yet.
     pub fn preview(&mut self, preview: &Preview, now: Moment) {
         match &preview.live {
-            Live::Output { call, text } => {
+            PreviewContent::Output { call, text } => {
                 if let Some(running) = self.running.get_mut(call) {
                     running.printed += text;
                     running.printed = suffix(&running.printed, OUTPUT_BYTES).to_owned();
                 }
             }
             // A late preview belongs to a reply that is committed and printed.
-            Live::Reply(live) if preview.task == self.task && self.progress.is_replying() => {
+            PreviewContent::Reply(live)
+                if preview.task == self.task && self.progress.is_replying() =>
+            {
                 self.preview_reply(live);
             }
-            Live::Asked { .. } | Live::Ended => {}
-            Live::Reply(_) => {
+            PreviewContent::Asked { .. } | PreviewContent::Ended => {}
+            PreviewContent::Reply(_) => {
                 if let Some(agent) = self.agents.get_mut(&preview.task)
                     && agent.activity.is_empty()
                 {

@@ -29,7 +29,7 @@ use crate::Moment;
 use crate::app::{App, Effect, Input, Leaving};
 use crate::host::{Host, Options};
 use crate::keys::Event;
-use crate::overlay::Kind;
+use crate::overlay::ViewKind;
 use crate::terminal;
 use crate::transcript::Entry;
 use console::Console;
@@ -270,7 +270,7 @@ impl Ui {
     /// Reads the page that is open again, where it shows what happens.
     fn reload(&mut self) {
         let kind = self.app.overlay.as_ref().map(|overlay| overlay.kind().clone());
-        if let Some(kind) = kind.filter(Kind::is_live) {
+        if let Some(kind) = kind.filter(ViewKind::is_live) {
             self.load(kind);
         }
     }

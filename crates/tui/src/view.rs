@@ -9,7 +9,7 @@ use windlass_term::{Paint, markdown, numbers, strip_controls};
 use crate::app::{App, Purpose};
 use crate::completion::{Completion, SHOWN};
 use crate::dialog::Dialog;
-use crate::mode_line::Look;
+use crate::mode_line::ModeLineStyle;
 use crate::screen::{Frame, Size};
 use crate::story::Story;
 use crate::text::{cut, padded, painted_width};
@@ -48,11 +48,11 @@ pub fn composer_columns(size: Size) -> usize {
     size.room().saturating_sub(2).max(2)
 }
 
-pub(crate) fn look(app: &App) -> Look {
+pub(crate) fn look(app: &App) -> ModeLineStyle {
     // One pulse in about two seconds.
     let beat = app.now.as_millis() / 960;
     let is_bright = !app.settings.animation || !app.phase.is_working() || beat.is_multiple_of(2);
-    Look { columns: app.size.columns, is_bright }
+    ModeLineStyle { columns: app.size.columns, is_bright }
 }
 
 /// The live zone.

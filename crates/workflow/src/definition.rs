@@ -45,7 +45,7 @@ pub struct Workflow {
     /// Programs that this file brings as runners, by name.
     pub runners: BTreeMap<String, Vec<String>>,
     /// Where steps work.
-    pub place: Place,
+    pub place: Checkout,
     /// The branch that merges go to; without, the one that is checked out where the run begins.
     pub target: Option<String>,
     pub steps: Vec<Step>,
@@ -61,7 +61,7 @@ pub struct Input {
 
 /// Where the steps of a run work.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Checkout {
     /// In a worktree of the run's own.
     Worktree(WorktreeSpec),
     /// In the directory itself.
@@ -282,7 +282,7 @@ impl Workflow {
     /// Every command that the file brings, with where it stands: what a person approves (§15.13).
     pub fn commands(&self) -> Vec<(String, String)> {
         let mut found = Vec::new();
-        if let Place::Worktree(spec) = &self.place {
+        if let Checkout::Worktree(spec) = &self.place {
             found.extend(spec.setup.clone().map(|command| ("worktree setup".to_owned(), command)));
         }
         for step in self.all_steps() {
@@ -301,7 +301,7 @@ impl Workflow {
             (format!("runner {name}"), command.join(" "))
         };
         found.extend(self.runners.iter().map(runner));
-        if let Place::Worktree(spec) = &self.place {
+        if let Checkout::Worktree(spec) = &self.place {
             found.extend(
                 spec.cleanup.clone().map(|command| ("worktree cleanup".to_owned(), command)),
             );

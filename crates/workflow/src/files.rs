@@ -70,7 +70,7 @@ pub struct Files {
 
 /// A workflow file, read or not.
 #[derive(Debug)]
-pub struct Found {
+pub struct WorkflowFile {
     pub name: String,
     pub path: PathBuf,
     pub workflow: Result<Workflow, FileErrors>,
@@ -93,13 +93,13 @@ impl Files {
     }
 
     /// Every workflow, by name.
-    pub fn list(&self) -> Vec<Found> {
-        let mut found: BTreeMap<String, Found> = BTreeMap::new();
+    pub fn list(&self) -> Vec<WorkflowFile> {
+        let mut found: BTreeMap<String, WorkflowFile> = BTreeMap::new();
         for path in self.paths() {
             let stem = stem(&path);
             let workflow = self.read(&path);
             let name = workflow.as_ref().map_or(stem, |workflow| workflow.name.clone());
-            found.entry(name.clone()).or_insert(Found { name, path, workflow });
+            found.entry(name.clone()).or_insert(WorkflowFile { name, path, workflow });
         }
         found.into_values().collect()
     }

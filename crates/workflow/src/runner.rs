@@ -68,7 +68,7 @@ pub struct Job {
     pub resume: Option<String>,
     /// Answers given while nothing ran. The same question asked again gets its answer at once.
     pub answers: Vec<GivenAnswer>,
-    pub limits: Limits,
+    pub limits: RunnerLimits,
 }
 
 /// An answer that was given to a question of an earlier run of the same job.
@@ -81,7 +81,7 @@ pub struct GivenAnswer {
 
 /// What bounds a runner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct RunnerLimits {
     /// Ended after this time without a byte of output (O-38).
     pub stall: Duration,
     /// Ended after this time in all; time in which a question waits is not counted.
@@ -98,7 +98,7 @@ pub struct Limits {
     pub output_bytes: u64,
 }
 
-impl Limits {
+impl RunnerLimits {
     pub const DEFAULT: Self = Self {
         stall: Duration::from_secs(300),
         timeout: None,
@@ -208,7 +208,7 @@ pub struct Usage {
 /// How a job ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ended {
-    pub how: How,
+    pub how: RunnerEnding,
     /// Its last words, in which the output contract is looked for.
     pub text: String,
     pub usage: Usage,
@@ -219,7 +219,8 @@ pub struct Ended {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum How {
+/// How a runner ended.
+pub enum RunnerEnding {
     /// It gave its result.
     Finished,
     /// It was silent too long or took too long: the task is blocked (timeout) (WF-023, WF-024).

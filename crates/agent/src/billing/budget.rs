@@ -23,7 +23,7 @@ const WARNING_PERCENT: f64 = 80.0;
 
 /// What a tree may spend; what is `None` has no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Limits {
+pub struct SpendingLimits {
     pub cost_usd: Option<f64>,
     /// Prompt and reply tokens.
     pub tokens: Option<u64>,
@@ -59,7 +59,7 @@ pub struct Reservation<'a> {
 impl Budget {
     /// The budget of a tree whose tasks have come this far.
     pub(crate) fn new(
-        limits: Limits,
+        limits: SpendingLimits,
         root: TaskId,
         tasks: &[TaskState],
         clock: Arc<dyn Clock>,

@@ -113,7 +113,7 @@ mod tests {
     const PRICE: Price =
         Price { input: 1.0, output: 10.0, cached: None, cache_write: None, long: None };
 
-    fn billing(limits: budget::Limits) -> (Billing, TaskState) {
+    fn billing(limits: budget::SpendingLimits) -> (Billing, TaskState) {
         let state = testing::state("goal");
         let budget = Budget::new(
             limits,
@@ -124,8 +124,8 @@ mod tests {
         (Billing::new(Arc::new(budget), 1_000), state)
     }
 
-    fn usd(limit: f64) -> budget::Limits {
-        budget::Limits { cost_usd: Some(limit), ..budget::Limits::default() }
+    fn usd(limit: f64) -> budget::SpendingLimits {
+        budget::SpendingLimits { cost_usd: Some(limit), ..budget::SpendingLimits::default() }
     }
 
     async fn granted<'a>(billing: &'a Billing, state: &TaskState, tokens: u64) -> Reservation<'a> {
@@ -144,7 +144,8 @@ mod tests {
 
     #[tokio::test]
     async fn nothing_is_reserved_where_money_has_no_limit() {
-        let (billing, state) = billing(budget::Limits { turns: Some(3), ..Default::default() });
+        let (billing, state) =
+            billing(budget::SpendingLimits { turns: Some(3), ..Default::default() });
         assert_eq!(granted(&billing, &state, 100_000).await.known_usd(), None);
     }
 

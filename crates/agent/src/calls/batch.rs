@@ -7,7 +7,7 @@ use windlass_core::state::OpenCall;
 use windlass_tools::Prepared;
 
 /// What becomes of an open call.
-pub(crate) enum Plan {
+pub(crate) enum CallStep {
     /// It does not run, or not now.
     Settled(Settled),
     /// A tool runs it.
@@ -90,19 +90,21 @@ impl Batch {
     }
 
     /// Adds a call; whether another may follow.
-    pub(super) fn add(&mut self, plan: Plan, concurrency: Concurrency) -> bool {
+    pub(super) fn add(&mut self, plan: CallStep, concurrency: Concurrency) -> bool {
         self.concurrency = Some(concurrency);
         match (&mut self.group, plan) {
-            (_, Plan::Settled(settled)) => {
+            (_, CallStep::Settled(settled)) => {
                 self.last = Some(settled);
                 return false;
             }
-            (Group::Runs(runs), Plan::Run(run)) => runs.push(run),
-            (Group::Spawns(spawns), Plan::Spawn(spawn)) => spawns.push(spawn),
-            (group @ Group::Empty, Plan::Run(run)) => *group = Group::Runs(vec![run]),
-            (group @ Group::Empty, Plan::Spawn(spawn)) => *group = Group::Spawns(vec![spawn]),
+            (Group::Runs(runs), CallStep::Run(run)) => runs.push(run),
+            (Group::Spawns(spawns), CallStep::Spawn(spawn)) => spawns.push(spawn),
+            (group @ Group::Empty, CallStep::Run(run)) => *group = Group::Runs(vec![run]),
+            (group @ Group::Empty, CallStep::Spawn(spawn)) => *group = Group::Spawns(vec![spawn]),
             // A tool's calls are all of one kind, so this does not happen; the call waits for the next step.
-            (Group::Runs(_), Plan::Spawn(_)) | (Group::Spawns(_), Plan::Run(_)) => return false,
+            (Group::Runs(_), CallStep::Spawn(_)) | (Group::Spawns(_), CallStep::Run(_)) => {
+                return false;
+            }
         }
         true
     }
@@ -122,10 +124,10 @@ impl Batch {
 mod tests {
     use super::*;
 
-    fn settled() -> Plan {
+    fn settled() -> CallStep {
         let check = crate::testing::risk_check("read");
         let open = crate::testing::open_call("read", "{}");
-        Plan::Settled(Settled::result(open, Some(check), Outcome::ok("")))
+        CallStep::Settled(Settled::result(open, Some(check), Outcome::ok("")))
     }
 
     #[test]

@@ -13,7 +13,7 @@ mod recover;
 mod runner;
 mod versions;
 
-pub(crate) use batch::{Batch, Group, Plan, Run, Settled, Spawn};
+pub(crate) use batch::{Batch, CallStep, Group, Run, Settled, Spawn};
 pub(crate) use runner::Runner;
 
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use windlass_core::outcome::{CallEnding, Fact, Outcome};
 use windlass_core::question::{Question, QuestionKind};
 use windlass_core::state::{OpenCall, Signal, Stage};
 use windlass_store::Level;
-use windlass_tools::{Kind, Prepared};
+use windlass_tools::{Executor, Prepared};
 
 use crate::Error;
 use crate::claims::EditClaims;
@@ -118,13 +118,13 @@ impl Calls {
     }
 
     /// Decides what becomes of a call; changes nothing.
-    async fn plan(&self, task: &Journal, open: &OpenCall, stop: &CancellationToken) -> Plan {
+    async fn plan(&self, task: &Journal, open: &OpenCall, stop: &CancellationToken) -> CallStep {
         let state = task.state();
         let can_spawn = self.gate.can_spawn(state);
         if let Stage::Started(call) = &open.stage {
             return self.runner.recover(state, open, call, can_spawn, stop).await;
         }
-        let settled = |outcome| Plan::Settled(Settled::result(open.clone(), None, outcome));
+        let settled = |outcome| CallStep::Settled(Settled::result(open.clone(), None, outcome));
         let arguments = match self.gate.arguments(open) {
             Ok(arguments) => arguments,
             Err(outcome) => return settled(outcome),
@@ -144,42 +144,44 @@ impl Calls {
         open: &OpenCall,
         arguments: serde_json::Value,
         prepared: Prepared,
-    ) -> Plan {
+    ) -> CallStep {
         let check = match self.gate.decide(task.state(), open, &prepared) {
             Ruling::Allowed(check) => check,
             Ruling::Ask(check, question) => {
-                return Plan::Settled(Settled::Ask { check, call: None, question });
+                return CallStep::Settled(Settled::Ask { check, call: None, question });
             }
             Ruling::Denied(check, outcome) => {
-                return Plan::Settled(Settled::result(open.clone(), Some(check), outcome));
+                return CallStep::Settled(Settled::result(open.clone(), Some(check), outcome));
             }
         };
         let (tool, recovery) = (open.request.name.clone(), prepared.recovery.clone());
         let call = ToolCall { call: open.request.id, tool, arguments, recovery };
         let open = open.clone();
-        match self.kind(&open) {
-            Kind::Question => {
+        match self.executor(&open) {
+            Executor::Question => {
                 let question = user_question(&open, &call.arguments);
-                Plan::Settled(Settled::Ask { check, call: Some(call), question })
+                CallStep::Settled(Settled::Ask { check, call: Some(call), question })
             }
-            Kind::SubAgent => match self.delegation.plan(task, call) {
-                Ok((call, spawn)) => Plan::Spawn(Spawn { open, check: Some(check), call, spawn }),
-                Err(outcome) => Plan::Settled(Settled::result(open, Some(check), outcome)),
+            Executor::SubAgent => match self.delegation.plan(task, call) {
+                Ok((call, spawn)) => {
+                    CallStep::Spawn(Spawn { open, check: Some(check), call, spawn })
+                }
+                Err(outcome) => CallStep::Settled(Settled::result(open, Some(check), outcome)),
             },
-            Kind::Plain => Plan::Run(Run { open, check: Some(check), call, prepared }),
+            Executor::Plain => CallStep::Run(Run { open, check: Some(check), call, prepared }),
         }
     }
 
     fn concurrency(&self, open: &OpenCall) -> Concurrency {
         match self.gate.tool(&open.request.name) {
-            Some(tool) if tool.kind() == Kind::SubAgent => Concurrency::Children,
+            Some(tool) if tool.executor() == Executor::SubAgent => Concurrency::Children,
             Some(tool) if tool.only_reads() => Concurrency::Readers,
             Some(_) | None => Concurrency::Alone,
         }
     }
 
-    fn kind(&self, open: &OpenCall) -> Kind {
-        self.gate.tool(&open.request.name).map_or(Kind::Plain, |tool| tool.kind())
+    fn executor(&self, open: &OpenCall) -> Executor {
+        self.gate.tool(&open.request.name).map_or(Executor::Plain, |tool| tool.executor())
     }
 }
 

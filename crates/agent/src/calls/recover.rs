@@ -6,7 +6,7 @@ use windlass_core::outcome::{CallEnding, Outcome, Recovery};
 use windlass_core::state::{OpenCall, TaskState};
 use windlass_tools::workspace::Happened;
 
-use super::{Plan, Run, Runner, Settled, Spawn};
+use super::{CallStep, Run, Runner, Settled, Spawn};
 use crate::prompt::UNKNOWN_OUTCOME;
 
 impl Runner {
@@ -18,8 +18,8 @@ impl Runner {
         started: &ToolCall,
         can_spawn: bool,
         stop: &CancellationToken,
-    ) -> Plan {
-        let settled = |outcome| Plan::Settled(Settled::result(open.clone(), None, outcome));
+    ) -> CallStep {
+        let settled = |outcome| CallStep::Settled(Settled::result(open.clone(), None, outcome));
         let unknown = || settled(unknown_outcome(&started.tool));
         match &started.recovery {
             Recovery::Rerun => {}
@@ -33,7 +33,7 @@ impl Runner {
             // Its sub-agent was journaled with it: wait for that one.
             Recovery::Reattach { .. } => {
                 return match state.sub_agents.get(&open.request.id) {
-                    Some(spawn) => Plan::Spawn(Spawn {
+                    Some(spawn) => CallStep::Spawn(Spawn {
                         open: open.clone(),
                         check: None,
                         call: started.clone(),
@@ -46,7 +46,7 @@ impl Runner {
         }
         let (open, call) = (open.clone(), started.clone());
         match self.prepare(state, &open, call.arguments.clone(), can_spawn, stop).await {
-            Ok(prepared) => Plan::Run(Run { open, check: None, call, prepared }),
+            Ok(prepared) => CallStep::Run(Run { open, check: None, call, prepared }),
             Err(outcome) => settled(outcome),
         }
     }

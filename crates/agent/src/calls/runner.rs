@@ -15,7 +15,7 @@ use windlass_core::role::Role;
 use windlass_core::state::{OpenCall, TaskState};
 use windlass_skills::{Skill, Viewer};
 use windlass_store::Level;
-use windlass_tools::{Call, Facts, LiveOutput, Prepared, Signature, ToolContext, output};
+use windlass_tools::{Call, LiveOutput, Prepared, Signature, TaskFacts, ToolContext, output};
 
 use super::{Run, result, versions};
 use crate::gate::Gate;
@@ -23,7 +23,7 @@ use crate::interrupt::{Interrupt, TimeLimit};
 use crate::journal::{Flushed, Journal};
 use crate::prompt::INTERRUPTED;
 use crate::spans;
-use crate::{Error, Live, Preview};
+use crate::{Error, Preview, PreviewContent};
 
 pub(crate) struct Runner {
     pub gate: Arc<Gate>,
@@ -52,7 +52,7 @@ impl Runner {
         let Some(tool) = self.gate.tool(&open.request.name) else {
             return Err(Outcome::error(format!("There is no tool `{}`.", open.request.name)));
         };
-        let facts = Facts {
+        let facts = TaskFacts {
             known_files: state.files.known.clone(),
             working_directory: state.sandbox.working_directory.clone(),
             viewer: Viewer::of(&state.axes),
@@ -74,7 +74,7 @@ impl Runner {
     fn live_output(&self, task: TaskId, call: CallId) -> LiveOutput {
         let previews = self.previews.clone();
         LiveOutput::new(move |text| {
-            let _ = previews.send(Preview { task, live: Live::Output { call, text } });
+            let _ = previews.send(Preview { task, live: PreviewContent::Output { call, text } });
         })
     }
 

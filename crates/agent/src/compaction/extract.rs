@@ -24,7 +24,7 @@ pub(super) fn extract(
     earlier: Option<&str>,
     limit_tokens: u64,
 ) -> String {
-    let mut found = Found::default();
+    let mut found = Extracts::default();
     for turn in turns {
         let refused = refused(turn);
         for entry in turn.retained() {
@@ -57,7 +57,7 @@ fn refused(turn: &Turn) -> HashSet<CallId> {
 }
 
 #[derive(Default)]
-struct Found {
+struct Extracts {
     failures: Vec<String>,
     files: Vec<String>,
     decisions: Vec<String>,
@@ -65,7 +65,7 @@ struct Found {
     commands: Vec<String>,
 }
 
-impl Found {
+impl Extracts {
     fn call(&mut self, registry: &Registry, call: &ToolRequest) {
         let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
         let Some(tool) = registry.get(&call.name) else { return };

@@ -1,6 +1,6 @@
 //! What stays: as many recent turns as fit under the trigger; their results are shortened where necessary.
 
-use windlass_core::compaction::{Limits, Trigger};
+use windlass_core::compaction::{Trigger, WindowLimits};
 use windlass_core::error::{ErrorDetails, ErrorType, Remedy};
 use windlass_core::message::Message;
 use windlass_core::state::TaskState;
@@ -30,7 +30,7 @@ pub(super) struct Fit {
 pub(super) fn fit(
     context: &Context,
     state: &TaskState,
-    limits: &Limits,
+    limits: &WindowLimits,
     trigger: Trigger,
     used: u64,
 ) -> Result<Fit, ErrorDetails> {
@@ -49,7 +49,7 @@ pub(super) fn fit(
 
 fn within(
     context: &Context,
-    limits: &Limits,
+    limits: &WindowLimits,
     target: u64,
     least: u64,
     size: impl Fn(usize, Option<usize>, u64) -> u64,
@@ -87,7 +87,12 @@ fn size(
 }
 
 /// Says which of the parts that stay is too large for the window.
-fn too_large(context: &Context, state: &TaskState, limits: &Limits, least: u64) -> ErrorDetails {
+fn too_large(
+    context: &Context,
+    state: &TaskState,
+    limits: &WindowLimits,
+    least: u64,
+) -> ErrorDetails {
     let opening = context.turns().opening().iter().map(|message| match message {
         Message::User { text, .. }
         | Message::Tool { text, .. }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use windlass_core::axes::RunControl;
 use windlass_core::command::Outage;
-use windlass_core::compaction::{Limits, Trigger};
+use windlass_core::compaction::{Trigger, WindowLimits};
 use windlass_core::compaction_state::{Compacting, Flush};
 use windlass_core::ending::Ending;
 use windlass_core::event::{CompactionEnd, CompactionStart, Event, Excerpt, MemoryFlush};
@@ -51,7 +51,7 @@ pub struct Summarizer {
 /// Keeps the context of one agent within its window.
 pub(crate) struct Compactor {
     summarizer: Summarizer,
-    limits: Limits,
+    limits: WindowLimits,
     /// Whether a finished plan step is a reason to compact a context that is filling up.
     at_plan_step: bool,
     /// Where dropped turns are kept.
@@ -68,7 +68,7 @@ impl Compactor {
     pub fn new(parts: &Parts, billing: Billing) -> Self {
         Self {
             summarizer: parts.summarizer.clone(),
-            limits: Limits::from(&parts.settings.compaction),
+            limits: WindowLimits::from(&parts.settings.compaction),
             at_plan_step: parts.settings.compact_at_plan_step,
             workspace: parts.world.workspace.clone(),
             registry: parts.registry.clone(),
@@ -79,7 +79,7 @@ impl Compactor {
     }
 
     /// The limits of the context.
-    pub fn limits(&self) -> &Limits {
+    pub fn limits(&self) -> &WindowLimits {
         &self.limits
     }
 

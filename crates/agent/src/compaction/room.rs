@@ -1,6 +1,6 @@
 //! Whether there is room in the context to ask the model.
 
-use windlass_core::compaction::{Limits, Trigger};
+use windlass_core::compaction::{Trigger, WindowLimits};
 use windlass_core::compaction_state::{CompactionState, Flush};
 
 /// Whether the model can be asked.
@@ -27,7 +27,7 @@ impl Room {
     /// What the limits say about a context (ES-041, ES-166, C-22). `at_plan_step` makes a finished plan step
     /// a reason to compact one that is filling up.
     pub(super) fn of(
-        limits: &Limits,
+        limits: &WindowLimits,
         cycle: &CompactionState,
         usage: Usage,
         at_plan_step: bool,
@@ -64,8 +64,8 @@ mod tests {
     use super::*;
 
     /// A window of 10,000 tokens, compacted from 8,000 on, notes from 7,000 on.
-    fn limits() -> Limits {
-        Limits::from(&CompactionOverrides {
+    fn limits() -> WindowLimits {
+        WindowLimits::from(&CompactionOverrides {
             context_window_tokens: Some(11_000),
             response_reserve_tokens: Some(1_000),
             compaction_trigger_ratio: Some(0.8),

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use tokio_util::sync::CancellationToken;
-use windlass_core::compaction::{Limits, Source};
+use windlass_core::compaction::{Source, WindowLimits};
 use windlass_core::ending::Ending;
 use windlass_core::event::{CompactionProgress, CompactionStart, Event, LlmRequest};
 use windlass_core::message::{Message, Prelude};
@@ -49,7 +49,12 @@ pub(super) enum Summarized {
 
 impl SummaryInput {
     /// The record of the dropped turns, after the summary of everything before them.
-    pub fn of(context: &Context, dropped: &[&Turn], limits: &Limits, by: &Summarizer) -> Self {
+    pub fn of(
+        context: &Context,
+        dropped: &[&Turn],
+        limits: &WindowLimits,
+        by: &Summarizer,
+    ) -> Self {
         let earlier = context.turns().header().summary.clone();
         let mut pieces = record::pieces(dropped);
         if pieces.is_empty() {
@@ -60,7 +65,8 @@ impl SummaryInput {
         if let Some(earlier) = &earlier {
             pieces.insert(0, format!("[summary of everything before]\n{earlier}"));
         }
-        let usable = Limits { window: by.window, ..*limits }.usable_tokens() as f64 * INPUT_SHARE;
+        let usable =
+            WindowLimits { window: by.window, ..*limits }.usable_tokens() as f64 * INPUT_SHARE;
         let limit = context.estimate().bytes(limits.chunk_tokens(average).min(usable as u64));
         let turns = dropped.iter().map(|turn| (*turn).clone()).collect();
         Self { chunks: chunked(&pieces, limit.max(1)), turns, earlier }

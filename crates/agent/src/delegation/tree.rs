@@ -22,7 +22,7 @@ use crate::report;
 
 /// How many agents there may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct AgentLimits {
     /// How deep they nest; the main agent is 0 (ES-365).
     pub max_depth: u32,
     /// How many one tree may start in all.
@@ -34,7 +34,7 @@ pub struct Tree {
     owner: Owner,
     store: Store,
     clock: Arc<dyn Clock>,
-    limits: Limits,
+    limits: AgentLimits,
     budget: Arc<Budget>,
     started: AtomicU32,
 }
@@ -45,8 +45,8 @@ impl Tree {
         owner: Owner,
         store: &Store,
         clock: Arc<dyn Clock>,
-        limits: Limits,
-        budgets: budget::Limits,
+        limits: AgentLimits,
+        budgets: budget::SpendingLimits,
         top: &TaskState,
     ) -> Result<Self, Error> {
         let root = owner.root();
@@ -67,7 +67,7 @@ impl Tree {
     }
 
     /// How many agents there may be.
-    pub fn limits(&self) -> Limits {
+    pub fn limits(&self) -> AgentLimits {
         self.limits
     }
 

@@ -28,7 +28,7 @@ use windlass_core::role::Role;
 use windlass_core::state::{OpenCall, TaskState};
 use windlass_skills::Skill;
 use windlass_tools::registry::reachable_under;
-use windlass_tools::{Kind, Prepared, Registry, Tool};
+use windlass_tools::{Executor, Prepared, Registry, Tool};
 
 use crate::parts::Parts;
 use crate::prompt;
@@ -92,7 +92,7 @@ impl Gate {
 
     /// Whether the agent is shown a tool that starts others.
     pub fn shows_spawning(&self, state: &TaskState) -> bool {
-        let mut tools = self.registry.iter().filter(|tool| tool.kind() == Kind::SubAgent);
+        let mut tools = self.registry.iter().filter(|tool| tool.executor() == Executor::SubAgent);
         tools.any(|tool| self.offers(state, tool.as_ref()))
     }
 
@@ -216,7 +216,7 @@ impl Gate {
             && outside_plan(state, tool).is_none()
             && state.role.is_none_or(|role| role.has_tool(tool.name(), tool.min_class().0))
             && is_usable_in(state.axes.work_mode, tool.min_class().0)
-            && (self.can_spawn(state) || tool.kind() != Kind::SubAgent)
+            && (self.can_spawn(state) || tool.executor() != Executor::SubAgent)
     }
 
     /// The rules that apply to this very call, besides the profile's table.
@@ -261,13 +261,13 @@ impl Gate {
     /// not use it now.
     fn not_offered(&self, state: &TaskState, name: &str) -> Option<String> {
         let tool = self.registry.get(name);
-        let kind = tool.map_or(Kind::Plain, |tool| tool.kind());
+        let kind = tool.map_or(Executor::Plain, |tool| tool.executor());
         if state.compaction.is_flushing() && !tool.is_some_and(|tool| tool.is_note()) {
             let tools = self.registry.iter().filter(|tool| tool.is_note());
             let names: Vec<_> = tools.map(|tool| tool.name()).collect();
             return Some(prompt::only_notes(&names));
         }
-        if kind == Kind::SubAgent && !self.can_spawn(state) {
+        if kind == Executor::SubAgent && !self.can_spawn(state) {
             return Some(prompt::too_deep(state.created.depth));
         }
         if let Some(reason) = tool.and_then(|tool| self.skills.violation(state, tool.as_ref())) {

@@ -10,7 +10,7 @@ use windlass_coordinator::{Coordinator, standing_rules};
 use windlass_core::axes::{Axes, PermissionProfile, WorkMode};
 use windlass_core::id::TaskId;
 use windlass_core::policy::{Decision, GivenRules, Pattern, Risk};
-use windlass_sandbox::{IsolationReport, Kind};
+use windlass_sandbox::{IsolationReport, SandboxKind};
 use windlass_shell::{Context, analyze};
 use windlass_term::TerminalStyle;
 
@@ -73,7 +73,7 @@ impl Judge {
     ) -> Result<Self, Failure> {
         let config = environment.config(directory)?;
         let isolation = IsolationReport {
-            kind: Kind::Local,
+            kind: SandboxKind::Local,
             workspace: placed.top.clone(),
             memory_bytes: None,
             has_own_sockets: true,

@@ -113,7 +113,7 @@ pub struct RunWorkers {
     pub no_merge: bool,
     /// How all of it runs
     #[command(flatten)]
-    pub manner: Manner,
+    pub options: WorkerOptions,
 }
 
 /// Several runners for one prompt.
@@ -129,12 +129,12 @@ pub struct TryRunners {
     pub checks: Vec<String>,
     /// How all of it runs
     #[command(flatten)]
-    pub manner: Manner,
+    pub options: WorkerOptions,
 }
 
 /// How a run of workers runs.
 #[derive(Debug, Args)]
-pub struct Manner {
+pub struct WorkerOptions {
     /// What workers and commands may do
     #[arg(long, value_name = "PROFILE", value_parser = one_of(PermissionProfile::ALL, PermissionProfile::as_str), hide_possible_values = true)]
     pub permission_profile: Option<PermissionProfile>,
@@ -166,7 +166,7 @@ impl Execute for Parallels {
                     gates: args.gates.clone(),
                     merge: !args.no_merge,
                 };
-                run(start, SideBySide::Crew(crew), &args.manner)
+                run(start, SideBySide::Crew(crew), &args.options)
             }
             ParallelAction::Try(args) => {
                 let tries = Tries {
@@ -174,7 +174,7 @@ impl Execute for Parallels {
                     runners: args.runners.clone(),
                     checks: args.checks.clone(),
                 };
-                run(start, SideBySide::Tries(tries), &args.manner)
+                run(start, SideBySide::Tries(tries), &args.options)
             }
             ParallelAction::Status { json } => status(&start.app()?, json),
             ParallelAction::Results { run, json } => results(&start.app()?, &run, json),
@@ -250,17 +250,17 @@ fn tasks_of_phase(text: &str, phase: &str, path: &Path) -> Result<Vec<String>, F
     found["tasks"].as_array().into_iter().flatten().map(prompt).collect()
 }
 
-fn run(start: Start, what: SideBySide, manner: &Manner) -> Result<u8, Failure> {
-    let model = manner.model.clone().map(|value| Flag {
+fn run(start: Start, what: SideBySide, options: &WorkerOptions) -> Result<u8, Failure> {
+    let model = options.model.clone().map(|value| Flag {
         flag: "--model".to_owned(),
         key: "models.model".to_owned(),
         value,
     });
-    let start = start.sandbox(&manner.sandbox);
+    let start = start.sandbox(&options.sandbox);
     let (app, project) = start.app_in(&here(), model.into_iter().collect())?;
     let config = project.config();
     let base = Axes::headless();
-    let profile = manner.permission_profile.or(config.policy.profile);
+    let profile = options.permission_profile.or(config.policy.profile);
     let axes = Axes { permission_profile: profile.unwrap_or(base.permission_profile), ..base };
     config.permits(axes.permission_profile)?;
     let wanted = NewRun {
@@ -269,19 +269,19 @@ fn run(start: Start, what: SideBySide, manner: &Manner) -> Result<u8, Failure> {
         inputs: std::collections::BTreeMap::new(),
         directory: here(),
         axes,
-        execution_config: ExecutionConfig { model: manner.model.clone(), ..Default::default() },
-        driver: if manner.detach { Driver::Service } else { Driver::Foreground },
+        execution_config: ExecutionConfig { model: options.model.clone(), ..Default::default() },
+        driver: if options.detach { Driver::Service } else { Driver::Foreground },
         user_id: Some(app.environment.user()),
-        cost_budget: manner.budget.or(config.agent.budget_usd),
+        cost_budget: options.budget.or(config.agent.budget_usd),
         session: None,
     };
     app.runtime.block_on(async {
         let task = app.coordinator.parallel().start(what, wanted).await?;
-        if !manner.detach {
-            return drive(&app, task, &manner.printing).await;
+        if !options.detach {
+            return drive(&app, task, &options.printing).await;
         }
         out(&task.to_string());
-        if manner.printing.shows_progress() {
+        if options.printing.shows_progress() {
             note(&format!("queued for `windlass serve`; watch it with `windlass attach {task}`"));
             mail::warn_without_service(&app)?;
         }

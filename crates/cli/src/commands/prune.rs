@@ -2,7 +2,7 @@
 
 use clap::Args;
 use jiff::SignedDuration;
-use windlass_coordinator::{Plan, Removed};
+use windlass_coordinator::{Removed, RetentionPlan};
 use windlass_core::shown::shown_path;
 use windlass_term::numbers;
 
@@ -85,7 +85,7 @@ pub(super) fn megabytes(bytes: u64) -> String {
     format!("{:.1} MB", bytes as f64 / 1e6)
 }
 
-fn staying(plan: &Plan) {
+fn staying(plan: &RetentionPlan) {
     let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
     for (task, why) in plan.staying.iter().take(SHOWN) {
         note(&format!("kept: {task}: {why}"));

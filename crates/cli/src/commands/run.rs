@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
-use windlass_coordinator::{Draft, FollowUp, Limits, Share, SubmitOptions, Submitted};
+use windlass_coordinator::{CoordinatorLimits, Draft, FollowUp, Share, SubmitOptions, Submitted};
 use windlass_core::axes::{Axes, ModelMode, PermissionProfile, RunControl, WorkMode};
 use windlass_core::command::{CompactionOverrides, ExecutionConfig, Outage, TaskCommand};
 use windlass_core::event::{Deadline, Driver};
@@ -93,7 +93,7 @@ fn keep(app: &AppContext, task: TaskId, servers: Option<&config::File>) -> Resul
 fn detach(
     app: &AppContext,
     draft: Draft,
-    limits: Limits,
+    limits: CoordinatorLimits,
     args: &RunArgs,
     servers: Option<&config::File>,
 ) -> Result<u8, Failure> {
@@ -148,7 +148,7 @@ fn draft(
     project: &Project,
     goal: Option<&str>,
     args: &RunArgs,
-) -> Result<(Draft, Limits), Failure> {
+) -> Result<(Draft, CoordinatorLimits), Failure> {
     let wishes = wishes(args);
     place::check(&app.environment, &args.workspace, args.place.confirm_workspace)?;
     // Refused here rather than after a task was made for it.

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use windlass_core::shown::{shown, shown_line, shown_path};
-use windlass_skills::{Scope, SideEffects, Skill, Skills as Found, parse_markdown};
+use windlass_skills::{Scope, SideEffects, Skill, Skills as SkillSet, parse_markdown};
 use windlass_term::{Table, numbers};
 
 use super::eval::{self, Eval};
@@ -147,7 +147,7 @@ fn list(environment: &Environment, workspace: &Path, json: bool) -> u8 {
 }
 
 /// Whether a skill is the one that its name stands for.
-fn is_used(found: &Found, skill: &Skill) -> bool {
+fn is_used(found: &SkillSet, skill: &Skill) -> bool {
     found.get(&skill.meta.name).is_some_and(|used| used.path == skill.path)
 }
 
@@ -191,7 +191,7 @@ fn show(
     Ok(0)
 }
 
-pub(super) fn unknown(found: &Found, name: &str) -> Failure {
+pub(super) fn unknown(found: &SkillSet, name: &str) -> Failure {
     let broken = found.problems().iter().find(|problem| {
         problem.path.iter().any(|part| Path::new(part).file_stem().is_some_and(|stem| stem == name))
     });

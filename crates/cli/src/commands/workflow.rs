@@ -66,7 +66,7 @@ pub enum WorkflowAction {
     Render {
         /// What is rendered
         #[command(flatten)]
-        which: Which,
+        which: WorkflowInputs,
         /// Print the result as JSON
         #[arg(long)]
         json: bool,
@@ -109,7 +109,7 @@ pub enum WorkflowAction {
 
 /// A workflow and what it is given.
 #[derive(Debug, Args)]
-pub struct Which {
+pub struct WorkflowInputs {
     /// The workflow, or a path of its file
     pub name: String,
     /// What it is for: `{{.bead.title}}` in templates
@@ -125,7 +125,7 @@ pub struct Which {
 pub struct RunWorkflow {
     /// What is run
     #[command(flatten)]
-    pub which: Which,
+    pub which: WorkflowInputs,
     /// What its agents and commands may do
     #[arg(long, value_name = "PROFILE", value_parser = one_of(PermissionProfile::ALL, PermissionProfile::as_str), hide_possible_values = true)]
     pub permission_profile: Option<PermissionProfile>,
@@ -245,7 +245,7 @@ fn validate(app: &AppContext, name: Option<&str>, json: bool) -> Result<u8, Fail
     Ok(0)
 }
 
-fn inputs(which: &Which) -> Result<BTreeMap<String, String>, Failure> {
+fn inputs(which: &WorkflowInputs) -> Result<BTreeMap<String, String>, Failure> {
     let mut found = BTreeMap::new();
     for given in &which.inputs {
         let Some((name, value)) = given.split_once('=') else {
@@ -257,7 +257,7 @@ fn inputs(which: &Which) -> Result<BTreeMap<String, String>, Failure> {
     Ok(found)
 }
 
-fn render(app: &AppContext, which: &Which, json: bool) -> Result<u8, Failure> {
+fn render(app: &AppContext, which: &WorkflowInputs, json: bool) -> Result<u8, Failure> {
     let rendered =
         app.coordinator.workflows().render(&here(), &which.name, &which.title, inputs(which)?)?;
     if json {

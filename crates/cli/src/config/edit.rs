@@ -3,7 +3,7 @@
 use toml_edit::{Array, DocumentMut, Item, Table, TableLike, Value as Toml, value};
 
 use super::error::{ConfigError, Source};
-use super::kind::{Kind, Value};
+use super::kind::{Value, ValueKind};
 use super::settings::{MODEL_FACTS, PROVIDER_FIELDS, Setting};
 use super::suggest;
 use super::types::Timeout;
@@ -36,7 +36,7 @@ fn changed(text: &str, key: &str, word: &str) -> Result<String, ConfigError> {
     // A mode that has a table keeps its effort.
     let is_table = table.get(last).is_some_and(Item::is_table_like);
     let last = match setting.kind {
-        Kind::Mode if is_table => {
+        ValueKind::Mode if is_table => {
             table = below(table, last).ok_or_else(|| not_a_table(key))?;
             "model"
         }

@@ -21,7 +21,7 @@ use super::written::{
 
 /// What a setting may be.
 #[derive(Clone, Copy, Debug)]
-pub enum Kind {
+pub enum ValueKind {
     /// A whole number within bounds.
     Whole(u64, u64),
     /// A number within bounds.
@@ -121,7 +121,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// The word for what is never removed.
 const FOREVER: &str = "forever";
 
-impl Kind {
+impl ValueKind {
     /// Reads a value as it was written.
     pub fn read(self, raw: &Raw) -> Result<Value, Refused> {
         let refused = Refused::default;

@@ -43,7 +43,7 @@ impl Layers {
 
     /// Merges a file over the layers so far.
     pub(super) fn file(&mut self, path: &Path, text: &str, trust: FileTrust) {
-        let place = Place { path, text, trust };
+        let place = SourceFile { path, text, trust };
         let (document, errors) = DeTable::parse_recoverable(text);
         if !errors.is_empty() {
             let at = |error: &toml::de::Error| error.span().map_or(0, |span| span.start);
@@ -61,7 +61,7 @@ impl Layers {
         self.notices[notices_before..].sort_by_key(Notice::line);
     }
 
-    fn tables(&mut self, place: &Place<'_>, document: &DeTable<'_>) {
+    fn tables(&mut self, place: &SourceFile<'_>, document: &DeTable<'_>) {
         for (name, content) in document {
             let source = place.source(name.span().start);
             let known = SECTIONS.iter().any(|section| section.name == name.get_ref());
@@ -75,7 +75,7 @@ impl Layers {
         }
     }
 
-    fn section(&mut self, place: &Place<'_>, section: &str, table: &DeTable<'_>) {
+    fn section(&mut self, place: &SourceFile<'_>, section: &str, table: &DeTable<'_>) {
         for (name, content) in table {
             let key = format!("{section}.{}", name.get_ref());
             let source = place.source(name.span().start);
@@ -97,7 +97,7 @@ impl Layers {
     }
 
     /// Takes what `[models."NAME"]` says of one model.
-    fn facts(&mut self, place: &Place<'_>, model: &str, fields: &DeTable<'_>) {
+    fn facts(&mut self, place: &SourceFile<'_>, model: &str, fields: &DeTable<'_>) {
         for (name, content) in fields {
             let key = fact_key(model, name.get_ref());
             let source = place.source(name.span().start);
@@ -116,7 +116,7 @@ impl Layers {
     }
 
     /// Takes what `[models.providers.NAME]` says of each provider.
-    fn providers(&mut self, place: &Place<'_>, named: &DeTable<'_>) {
+    fn providers(&mut self, place: &SourceFile<'_>, named: &DeTable<'_>) {
         for (name, content) in named {
             let source = place.source(name.span().start);
             let (name, DeValue::Table(fields)) = (name.get_ref(), content.get_ref()) else {
@@ -243,13 +243,13 @@ pub(super) fn fact_key(model: &str, field: &str) -> String {
 }
 
 /// A file that is being read.
-struct Place<'a> {
+struct SourceFile<'a> {
     path: &'a Path,
     text: &'a str,
     trust: FileTrust,
 }
 
-impl Place<'_> {
+impl SourceFile<'_> {
     fn source(&self, offset: usize) -> Source {
         let before = self.text.bytes().take(offset);
         let line = 1 + before.filter(|byte| *byte == b'\n').count();

@@ -4,7 +4,7 @@ use secrecy::SecretString;
 use serde::Serialize;
 
 use super::Config;
-use super::kind::{Kind, Value};
+use super::kind::{Value, ValueKind};
 use super::layers::{fact_key, provider_key};
 use super::settings::{self, MODEL_FACTS, PROVIDER_FIELDS, Setting};
 use super::types::Timeout;
@@ -81,30 +81,30 @@ pub(super) fn unset(setting: &Setting) -> &'static str {
         "server.listen" => "127.0.0.1:7878, or a free port where that is taken",
         "store.data_dir" => "$XDG_DATA_HOME/windlass or ~/.local/share/windlass",
         _ => match setting.kind {
-            Kind::List
-            | Kind::Union
-            | Kind::Addresses
-            | Kind::Deny
-            | Kind::Classes
-            | Kind::Pairs
-            | Kind::Tables
-            | Kind::Scopes
-            | Kind::Keys => "none",
-            Kind::Timeout
-            | Kind::Whole(..)
-            | Kind::Number(..)
-            | Kind::Switch
-            | Kind::Text
-            | Kind::Secret
-            | Kind::Url(_)
-            | Kind::Listen
-            | Kind::Word(_)
-            | Kind::Sandbox
-            | Kind::Time(..)
-            | Kind::Keep
-            | Kind::Size(..)
-            | Kind::Model
-            | Kind::Mode => "not set",
+            ValueKind::List
+            | ValueKind::Union
+            | ValueKind::Addresses
+            | ValueKind::Deny
+            | ValueKind::Classes
+            | ValueKind::Pairs
+            | ValueKind::Tables
+            | ValueKind::Scopes
+            | ValueKind::Keys => "none",
+            ValueKind::Timeout
+            | ValueKind::Whole(..)
+            | ValueKind::Number(..)
+            | ValueKind::Switch
+            | ValueKind::Text
+            | ValueKind::Secret
+            | ValueKind::Url(_)
+            | ValueKind::Listen
+            | ValueKind::Word(_)
+            | ValueKind::Sandbox
+            | ValueKind::Time(..)
+            | ValueKind::Keep
+            | ValueKind::Size(..)
+            | ValueKind::Model
+            | ValueKind::Mode => "not set",
         },
     }
 }

@@ -12,7 +12,7 @@ use windlass_core::command::Outage;
 use windlass_core::policy::WorkspaceRemoval;
 use windlass_core::reasoning::Effort;
 
-use super::kind::{Kind, Unit, YEAR};
+use super::kind::{Unit, ValueKind, YEAR};
 use super::types::{
     Base, ByteSize, ClassRule, DenyRule, Editing, Keep, ModeModel, ModelChoice, Network, Notify,
     Placement, RepairPolicy, SandboxMode, SearchProvider, SkillPolicy, Tables, TerminalScreen,
@@ -39,7 +39,7 @@ pub struct Setting {
     /// Its whole name, such as `agent.max_iterations`.
     pub key: &'static str,
     /// What it may be.
-    pub kind: Kind,
+    pub kind: ValueKind,
     /// What it is by default, as a person would write it; empty where it has no value.
     pub default: &'static str,
     /// Who may set it.
@@ -116,7 +116,7 @@ pub fn all() -> impl Iterator<Item = &'static Setting> {
 
 /// What is known of a model, in `[models."NAME"]`.
 pub const MODEL_FACTS: [Setting; 6] = {
-    const fn fact(key: &'static str, kind: Kind, about: &'static str) -> Setting {
+    const fn fact(key: &'static str, kind: ValueKind, about: &'static str) -> Setting {
         Setting { key, kind, default: "", who: Who::Approved, explicit_env: &[], about }
     }
     [
@@ -131,7 +131,7 @@ pub const MODEL_FACTS: [Setting; 6] = {
         ),
         fact(
             "vision",
-            Kind::Switch,
+            ValueKind::Switch,
             " Whether it can see pictures; one that cannot reads what they are called.",
         ),
     ]
@@ -139,47 +139,51 @@ pub const MODEL_FACTS: [Setting; 6] = {
 
 /// A provider, in `[models.providers.NAME]`. What is not said comes from its built-in entry.
 pub const PROVIDER_FIELDS: [Setting; 8] = {
-    const fn field(key: &'static str, kind: Kind, about: &'static str) -> Setting {
+    const fn field(key: &'static str, kind: ValueKind, about: &'static str) -> Setting {
         Setting { key, kind, default: "", who: Who::Approved, explicit_env: &[], about }
     }
     [
         field("base", HTTP, " Where its API is; needed for a provider that is not built in."),
         field(
             "key_env",
-            Kind::Text,
+            ValueKind::Text,
             " The environment variable with its key; not needed on loopback.",
         ),
         field(
             "wire",
-            Kind::Word(&["chat", "responses", "anthropic"]),
+            ValueKind::Word(&["chat", "responses", "anthropic"]),
             " What it speaks: Chat Completions, OpenAI's Responses or Anthropic's Messages. `openai` at its own \
               base speaks `responses`, at any other `chat`.",
         ),
-        field("headers", Kind::Pairs, " Headers of every request."),
-        field("query", Kind::Pairs, " Parameters of every request's URL, such as `api-version`."),
+        field("headers", ValueKind::Pairs, " Headers of every request."),
+        field(
+            "query",
+            ValueKind::Pairs,
+            " Parameters of every request's URL, such as `api-version`.",
+        ),
         field(
             "reasoning",
-            Kind::Word(&["off", "drop", "return", "require", "signatures"]),
+            ValueKind::Word(&["off", "drop", "return", "require", "signatures"]),
             " What becomes of a model's reasoning in later requests: its models do not reason; it is shown only; \
               it is sent back; it is sent back, and an empty `reasoning_content` where there is none; it is sent \
               back, and a stand-in for a call's missing signature.",
         ),
-        field("vision", Kind::Switch, " Whether its models take pictures."),
+        field("vision", ValueKind::Switch, " Whether its models take pictures."),
         field("max_output", TOKENS, " The most tokens its models can answer with."),
     ]
 };
 
-const WINDOW: Kind = Kind::Whole(1_000, 100_000_000);
-const PRICE: Kind = Kind::Number(0.0, 100_000.0);
-const HTTP: Kind = Kind::Url(&["http", "https"]);
-const TOKENS: Kind = Kind::Whole(1, 10_000_000);
+const WINDOW: ValueKind = ValueKind::Whole(1_000, 100_000_000);
+const PRICE: ValueKind = ValueKind::Number(0.0, 100_000.0);
+const HTTP: ValueKind = ValueKind::Url(&["http", "https"]);
+const TOKENS: ValueKind = ValueKind::Whole(1, 10_000_000);
 
-const fn seconds(min: u64, max: u64) -> Kind {
-    Kind::Time(Unit::Seconds, Duration::from_secs(min), Duration::from_secs(max))
+const fn seconds(min: u64, max: u64) -> ValueKind {
+    ValueKind::Time(Unit::Seconds, Duration::from_secs(min), Duration::from_secs(max))
 }
 
-const fn milliseconds(min: u64, max: u64) -> Kind {
-    Kind::Time(Unit::Milliseconds, Duration::from_millis(min), Duration::from_millis(max))
+const fn milliseconds(min: u64, max: u64) -> ValueKind {
+    ValueKind::Time(Unit::Milliseconds, Duration::from_millis(min), Duration::from_millis(max))
 }
 
 /// Declares a table: the struct its values become, its rows, and how the one comes from the other.
@@ -217,45 +221,45 @@ section! {
     /// Which models answer, where they are, and how patiently they are asked.
     "models" Models {
         /// The everyday model, and how much it thinks. Where nothing is said: `gpt-4o` with LiteLLM, `gpt-5.5` with OpenAI, `claude-sonnet-5` with only Anthropic.
-        smart: Option<ModeModel> = Kind::Mode, "", Approved, "LITELLM_MODEL";
+        smart: Option<ModeModel> = ValueKind::Mode, "", Approved, "LITELLM_MODEL";
         /// The quick and cheap model, for small bounded work; as `smart` where unset.
-        fast: Option<ModeModel> = Kind::Mode, "", Approved;
+        fast: Option<ModeModel> = ValueKind::Mode, "", Approved;
         /// The model for planning, debugging and review; as `smart` where unset.
-        deep: Option<ModeModel> = Kind::Mode, "", Approved;
+        deep: Option<ModeModel> = ValueKind::Mode, "", Approved;
         /// One model whatever the model mode is; what `--model` and a task set.
-        model: Option<ModelChoice> = Kind::Model, "", Approved;
+        model: Option<ModelChoice> = ValueKind::Model, "", Approved;
         /// How much the model thinks before it answers, whatever the model mode says; what `--effort` sets. A provider takes some of these or all.
-        effort: Option<Effort> = Kind::Word(&["none", "minimal", "low", "medium", "high", "max"]), "", Approved;
+        effort: Option<Effort> = ValueKind::Word(&["none", "minimal", "low", "medium", "high", "max"]), "", Approved;
         /// Where the LiteLLM proxy, or any server that speaks Chat Completions, is.
         litellm_api_base: Option<Base> = HTTP, "", Approved, "LITELLM_API_BASE";
         /// Its key; not needed on loopback.
-        litellm_api_key: Option<SecretString> = Kind::Secret, "", Approved, "LITELLM_API_KEY";
+        litellm_api_key: Option<SecretString> = ValueKind::Secret, "", Approved, "LITELLM_API_KEY";
         /// Where OpenAI's API is.
         openai_base_url: Base = HTTP, "https://api.openai.com/v1", Approved, "OPENAI_BASE_URL";
         /// The key for it.
-        openai_api_key: Option<SecretString> = Kind::Secret, "", Approved, "OPENAI_API_KEY";
+        openai_api_key: Option<SecretString> = ValueKind::Secret, "", Approved, "OPENAI_API_KEY";
         /// Where Anthropic's API is.
         anthropic_base_url: Base = HTTP, "https://api.anthropic.com", Approved, "ANTHROPIC_BASE_URL";
         /// The key for it.
-        anthropic_api_key: Option<SecretString> = Kind::Secret, "", Approved, "ANTHROPIC_API_KEY";
+        anthropic_api_key: Option<SecretString> = ValueKind::Secret, "", Approved, "ANTHROPIC_API_KEY";
         /// Where embeddings come from; memories are searched by words alone where unset.
         embeddings_api_base: Option<Base> = HTTP, "", Approved, "EMBEDDINGS_API_BASE";
         /// The key for it; not needed on loopback.
-        embeddings_api_key: Option<SecretString> = Kind::Secret, "", Approved, "EMBEDDINGS_API_KEY";
+        embeddings_api_key: Option<SecretString> = ValueKind::Secret, "", Approved, "EMBEDDINGS_API_KEY";
         /// The model that makes them.
-        embeddings_model: String = Kind::Text, "text-embedding-3-small", Approved, "EMBEDDINGS_MODEL";
+        embeddings_model: String = ValueKind::Text, "text-embedding-3-small", Approved, "EMBEDDINGS_MODEL";
         /// How often a failed request is tried again.
-        max_retries: u32 = Kind::Whole(0, 20), "3", Project;
+        max_retries: u32 = ValueKind::Whole(0, 20), "3", Project;
         /// The wait before the first retry.
         backoff_base_ms: Duration = milliseconds(1, 600_000), "1000", Project;
         /// By how much each wait is longer than the one before.
-        backoff_multiplier: f64 = Kind::Number(1.0, 10.0), "2", Project;
+        backoff_multiplier: f64 = ValueKind::Number(1.0, 10.0), "2", Project;
         /// The longest wait between retries; a server's `retry-after` may ask for more.
         max_backoff_ms: Duration = milliseconds(1, 3_600_000), "30000", Project;
         /// How long a model or a CLI agent may send nothing before it counts as stalled.
         stall_seconds: Duration = seconds(1, 86_400), "300", Project;
         /// When the model server is still gone after the retries: `park` pauses the task and resumes it automatically, with growing pauses, for at most a day; `fail` fails it. Where unset, a `TaskCommand` from a stream fails and everything else is parked.
-        outage: Option<Outage> = Kind::Word(&["park", "fail"]), "", Project;
+        outage: Option<Outage> = ValueKind::Word(&["park", "fail"]), "", Project;
     }
 }
 
@@ -263,47 +267,47 @@ section! {
     /// The limits of one agent and of autonomous work.
     "agent" Agent {
         /// Steps (model replies with tool calls) before a task fails; the final reply does not count.
-        max_iterations: u32 = Kind::Whole(1, 1_000_000), "200", Project;
+        max_iterations: u32 = ValueKind::Whole(1, 1_000_000), "200", Project;
         /// Active time of a task; time spent blocked or paused does not count.
-        timeout_seconds: Timeout = Kind::Timeout, "", Project;
+        timeout_seconds: Timeout = ValueKind::Timeout, "", Project;
         /// Largest tool result in the context, in tokens; the whole is kept in a file.
-        tool_output_max_tokens: u64 = Kind::Whole(100, 1_000_000), "8000", Project;
+        tool_output_max_tokens: u64 = ValueKind::Whole(100, 1_000_000), "8000", Project;
         /// Context window in tokens, for every model; else `[models."NAME"]` says it.
         context_window: Option<u64> = WINDOW, "", Project;
         /// What one task may cost in US dollars; at the limit a person is asked.
-        budget_usd: Option<f64> = Kind::Number(0.0, 1_000_000.0), "", Approved;
+        budget_usd: Option<f64> = ValueKind::Number(0.0, 1_000_000.0), "", Approved;
         /// Prompt and reply tokens of one task and its sub-agents; at the limit a person is asked.
-        budget_tokens: Option<u64> = Kind::Whole(1, 1_000_000_000_000), "", Project;
+        budget_tokens: Option<u64> = ValueKind::Whole(1, 1_000_000_000_000), "", Project;
         /// Model replies of one task and its sub-agents; at the limit a person is asked.
-        budget_turns: Option<u64> = Kind::Whole(1, 1_000_000_000), "", Project;
+        budget_turns: Option<u64> = ValueKind::Whole(1, 1_000_000_000), "", Project;
         /// Active seconds of one task; at the limit a person is asked.
-        budget_seconds: Option<u64> = Kind::Whole(1, 1_000_000_000), "", Project;
+        budget_seconds: Option<u64> = ValueKind::Whole(1, 1_000_000_000), "", Project;
         /// Whether finished tasks are remembered (goal, answer, saved notes), and later tasks of the same directory read those that fit.
-        memories: bool = Kind::Switch, "true", Project;
+        memories: bool = ValueKind::Switch, "true", Project;
         /// Whether the fast model answers the prompts that `windlass assist` prepares.
-        reasoning_assist: bool = Kind::Switch, "false", User;
+        reasoning_assist: bool = ValueKind::Switch, "false", User;
         /// How often a failed task may be retried.
-        max_retries: u32 = Kind::Whole(0, 100), "3", Project;
+        max_retries: u32 = ValueKind::Whole(0, 100), "3", Project;
         /// Identical calls in a row, with identical results, before the agent is nudged.
-        max_identical_calls: u32 = Kind::Whole(2, 1_000), "3", Project;
+        max_identical_calls: u32 = ValueKind::Whole(2, 1_000), "3", Project;
         /// Failures in a row before the agent is nudged.
-        max_consecutive_failures: u32 = Kind::Whole(2, 1_000), "5", Project;
+        max_consecutive_failures: u32 = ValueKind::Whole(2, 1_000), "5", Project;
         /// Last calls that are searched for a repeating cycle.
-        pattern_window: u32 = Kind::Whole(6, 1_000), "10", Project;
+        pattern_window: u32 = ValueKind::Whole(6, 1_000), "10", Project;
         /// How long a `bash` command may take when the call does not say.
         bash_timeout_seconds: Duration = seconds(1, 86_400), "120", Project;
         /// How long a `bash` command may take at most.
         bash_max_timeout_seconds: Duration = seconds(1, 86_400), "600", Project;
         /// Tasks that one schedule starts within `autonomous_max_hours`; further runs are skipped.
-        autonomous_max_tasks: u32 = Kind::Whole(1, 100_000), "25", Approved;
+        autonomous_max_tasks: u32 = ValueKind::Whole(1, 100_000), "25", Approved;
         /// Hours that a task with run control `autonomous` works before a person is asked whether to continue.
-        autonomous_max_hours: Duration = Kind::Time(Unit::Hours, Duration::from_secs(6 * 60), YEAR), "8", Approved;
+        autonomous_max_hours: Duration = ValueKind::Time(Unit::Hours, Duration::from_secs(6 * 60), YEAR), "8", Approved;
         /// The work mode that a conversation starts with.
-        chat_mode: WorkMode = Kind::Word(&["chat", "plan", "build", "review", "repair", "research"]), "chat", Approved;
+        chat_mode: WorkMode = ValueKind::Word(&["chat", "plan", "build", "review", "repair", "research"]), "chat", Approved;
         /// How far a new conversation goes alone.
-        chat_control: RunControl = Kind::Word(&["manual", "assisted", "autonomous"]), "manual", Approved;
+        chat_control: RunControl = ValueKind::Word(&["manual", "assisted", "autonomous"]), "manual", Approved;
         /// Which configured model a new conversation asks.
-        chat_model_mode: ModelMode = Kind::Word(&["fast", "smart", "deep"]), "smart", Approved;
+        chat_model_mode: ModelMode = ValueKind::Word(&["fast", "smart", "deep"]), "smart", Approved;
     }
 }
 
@@ -313,19 +317,19 @@ section! {
         /// Tokens kept free for the reply.
         response_reserve_tokens: u64 = TOKENS, "4096", Project;
         /// How full the window, less the reserve, may get before older turns are summarized.
-        trigger_ratio: f64 = Kind::Number(0.1, 0.99), "0.85", Project, "AGENT_COMPACTION_TRIGGER_RATIO";
+        trigger_ratio: f64 = ValueKind::Number(0.1, 0.99), "0.85", Project, "AGENT_COMPACTION_TRIGGER_RATIO";
         /// Whether the agent saves notes first.
-        memory_flush_enabled: bool = Kind::Switch, "true", Project, "AGENT_MEMORY_FLUSH_ENABLED";
+        memory_flush_enabled: bool = ValueKind::Switch, "true", Project, "AGENT_MEMORY_FLUSH_ENABLED";
         /// How many tokens before the trigger it saves them.
-        memory_flush_soft_threshold_tokens: u64 = Kind::Whole(0, 10_000_000), "4000", Project;
+        memory_flush_soft_threshold_tokens: u64 = ValueKind::Whole(0, 10_000_000), "4000", Project;
         /// How long a summary may be.
-        max_summary_tokens: u64 = Kind::Whole(100, 1_000_000), "2000", Project;
+        max_summary_tokens: u64 = ValueKind::Whole(100, 1_000_000), "2000", Project;
         /// How many recent turns stay whole.
-        preserve_recent_turns: u32 = Kind::Whole(0, 10_000), "6", Project;
+        preserve_recent_turns: u32 = ValueKind::Whole(0, 10_000), "6", Project;
         /// The model that summarizes; the fast one where unset.
-        summarization_model: Option<ModelChoice> = Kind::Model, "", Approved;
+        summarization_model: Option<ModelChoice> = ValueKind::Model, "", Approved;
         /// Whether a finished plan step is a reason to summarize once the window is 70 % full.
-        at_plan_step: bool = Kind::Switch, "false", Project;
+        at_plan_step: bool = ValueKind::Switch, "false", Project;
     }
 }
 
@@ -333,11 +337,11 @@ section! {
     /// Agents that agents start.
     "subagents" Subagents {
         /// How deep they nest; the main agent is 0, so 0 allows none.
-        max_depth: u32 = Kind::Whole(0, 8), "2", Project;
+        max_depth: u32 = ValueKind::Whole(0, 8), "2", Project;
         /// How long one may take when the call does not say.
         default_timeout_seconds: Duration = seconds(1, 86_400), "300", Project;
         /// How many one task and all below it may start.
-        max_agents: u32 = Kind::Whole(0, 10_000), "32", Project;
+        max_agents: u32 = ValueKind::Whole(0, 10_000), "32", Project;
     }
 }
 
@@ -345,23 +349,23 @@ section! {
     /// Where effects happen, and what they reach.
     "sandbox" Sandbox {
         /// Containers or kernel namespaces; where unset, `docker` if an engine answers and has the image, else `local`.
-        mode: Option<SandboxMode> = Kind::Sandbox, "", Approved;
+        mode: Option<SandboxMode> = ValueKind::Sandbox, "", Approved;
         /// The container image.
-        image: String = Kind::Text, "execution-agent:latest", Approved;
+        image: String = ValueKind::Text, "execution-agent:latest", Approved;
         /// Memory of one task.
-        memory: ByteSize = Kind::Size(ByteSize(16 << 20), ByteSize(1 << 50)), "2g", Approved;
+        memory: ByteSize = ValueKind::Size(ByteSize(16 << 20), ByteSize(1 << 50)), "2g", Approved;
         /// Processors of one task; parts are allowed.
-        cpu: f64 = Kind::Number(0.01, 1024.0), "2", Approved;
+        cpu: f64 = ValueKind::Number(0.01, 1024.0), "2", Approved;
         /// Processes and threads of one task.
-        pids_limit: u64 = Kind::Whole(8, 4_194_304), "1024", Approved;
+        pids_limit: u64 = ValueKind::Whole(8, 4_194_304), "1024", Approved;
         /// Public addresses through our proxy, nothing, or all the host reaches.
-        network: Network = Kind::Word(&["restricted", "none", "open"]), "restricted", Approved;
+        network: Network = ValueKind::Word(&["restricted", "none", "open"]), "restricted", Approved;
         /// The only hosts that `restricted` reaches, such as `*.crates.io`; empty means all public ones.
-        allow_hosts: Vec<String> = Kind::List, "", Approved;
+        allow_hosts: Vec<String> = ValueKind::List, "", Approved;
         /// Private addresses or networks that are reached all the same, such as `10.1.0.0/16`.
-        allow_addresses: Vec<String> = Kind::Addresses, "", Approved;
+        allow_addresses: Vec<String> = ValueKind::Addresses, "", Approved;
         /// What of the home directory `local` shows, read-only, without credential files.
-        read_only: Vec<String> = Kind::List, "~/.cargo, ~/.rustup, ~/.npm, ~/.nvm, ~/.pyenv, ~/.local/bin, ~/.bun, ~/.deno, ~/go", Approved;
+        read_only: Vec<String> = ValueKind::List, "~/.cargo, ~/.rustup, ~/.npm, ~/.nvm, ~/.pyenv, ~/.local/bin, ~/.bun, ~/.deno, ~/go", Approved;
     }
 }
 
@@ -369,25 +373,25 @@ section! {
     /// What may happen without asking, and what may not happen at all.
     "policy" Policy {
         /// The profile that tasks start with.
-        profile: Option<PermissionProfile> = Kind::Word(&["restricted", "normal", "trusted", "unrestricted"]), "", Approved;
+        profile: Option<PermissionProfile> = ValueKind::Word(&["restricted", "normal", "trusted", "unrestricted"]), "", Approved;
         /// Whether `unrestricted` may be chosen at all.
-        allow_unrestricted: bool = Kind::Switch, "false", UserFile;
+        allow_unrestricted: bool = ValueKind::Switch, "false", UserFile;
         /// What `restricted` allows besides; never destructive things.
-        allow: Vec<String> = Kind::List, "", Approved;
+        allow: Vec<String> = ValueKind::List, "", Approved;
         /// What is always denied, and why; the entries of all files count.
-        deny: Vec<DenyRule> = Kind::Deny, "", Project;
+        deny: Vec<DenyRule> = ValueKind::Deny, "", Project;
         /// What counts as production, such as a deploy command or a protected branch; the entries of all files count.
-        production: Vec<String> = Kind::Union, "", Project;
+        production: Vec<String> = ValueKind::Union, "", Project;
         /// What becomes of `rm -rf` whose paths all lie inside the workspace.
-        workspace_removal: WorkspaceRemoval = Kind::Word(&["deny", "ask"]), "deny", UserFile;
+        workspace_removal: WorkspaceRemoval = ValueKind::Word(&["deny", "ask"]), "deny", UserFile;
         /// Commands the class table does not know.
-        classes: Vec<ClassRule> = Kind::Classes, "", Approved;
+        classes: Vec<ClassRule> = ValueKind::Classes, "", Approved;
         /// What happens when the health check before a task is started finds something wrong: repair it, ask a person (a task that nobody watches is parked), or log it and go on where that is safe.
-        auto_repair: RepairPolicy = Kind::Word(&["auto", "ask", "log-only"]), "ask", Approved;
+        auto_repair: RepairPolicy = ValueKind::Word(&["auto", "ask", "log-only"]), "ask", Approved;
         /// Sets of rules by name, `[policy.scopes.NAME]` with `deny` and `allow`: they count for an agent that follows a skill whose `genesis_scope` names the set.
-        scopes: Tables = Kind::Scopes, "", Approved;
+        scopes: Tables = ValueKind::Scopes, "", Approved;
         /// What becomes of what three tasks of a project have in common: nothing, a proposal of a skill, or a proposal that the fast model writes when it is accepted.
-        skill_proposals: SkillPolicy = Kind::Word(&["off", "propose", "generate"]), "propose", Approved;
+        skill_proposals: SkillPolicy = ValueKind::Word(&["off", "propose", "generate"]), "propose", Approved;
     }
 }
 
@@ -395,15 +399,15 @@ section! {
     /// Sessions and how tasks reach workers.
     "coordinator" Coordinator {
         /// Tasks of one session at a time.
-        max_concurrent_tasks: u32 = Kind::Whole(1, 10_000), "3", User;
+        max_concurrent_tasks: u32 = ValueKind::Whole(1, 10_000), "3", User;
         /// Sessions of one user with live tasks, in `serve`.
-        max_sessions: u32 = Kind::Whole(1, 10_000), "5", User;
+        max_sessions: u32 = ValueKind::Whole(1, 10_000), "5", User;
         /// Tasks that wait for a service to start them; the next one is refused.
-        max_waiting_tasks: u32 = Kind::Whole(1, 1_000_000), "10000", User;
+        max_waiting_tasks: u32 = ValueKind::Whole(1, 1_000_000), "10000", User;
         /// How long a worker holds a session without renewing it.
         session_lease_ttl_ms: Duration = milliseconds(1_000, 3_600_000), "30000", User;
         /// The model that routes messages; the fast one where unset.
-        router_model: Option<ModelChoice> = Kind::Model, "", User;
+        router_model: Option<ModelChoice> = ValueKind::Model, "", User;
         /// How long routing a message may take; then it goes to the active task, or is a new one.
         router_timeout_seconds: Duration = seconds(1, 600), "20", User;
         /// How long a task that a service drives may give no sign of life before it is failed; never less than
@@ -412,13 +416,13 @@ section! {
         /// How long a service may give no sign of life before another one takes its tasks over, and before their commands are ended. Time in which the machine sleeps does not count.
         task_lease_ms: Duration = milliseconds(500, 3_600_000), "30000", User;
         /// Tasks that one `serve` or `worker` runs at once.
-        worker_tasks: u32 = Kind::Whole(1, 10_000), "50", User;
+        worker_tasks: u32 = ValueKind::Whole(1, 10_000), "50", User;
         /// How long tasks may take to come to a turn boundary when a service stops.
         drain_seconds: Duration = seconds(1, 86_400), "30", User;
         /// How long what a dead worker took from the bus waits before another claims it.
         claim_after_ms: Duration = milliseconds(100, 3_600_000), "30000", User;
         /// Where tasks come from and results go; in this process where unset.
-        redis_url: Option<Base> = Kind::Url(&["redis", "rediss"]), "", User, "REDIS_URL";
+        redis_url: Option<Base> = ValueKind::Url(&["redis", "rediss"]), "", User, "REDIS_URL";
         /// Where memories are kept; in the data directory where unset.
         context_service_url: Option<Base> = HTTP, "", User, "CONTEXT_SERVICE_URL";
     }
@@ -428,19 +432,19 @@ section! {
     /// Searching the web, and fetching pages.
     "web" Web {
         /// Who answers `web_search`; the tool is not offered where unset.
-        search_provider: Option<SearchProvider> = Kind::Word(&["searxng", "brave", "tavily"]), "", Approved;
+        search_provider: Option<SearchProvider> = ValueKind::Word(&["searxng", "brave", "tavily"]), "", Approved;
         /// Where the provider is; needed for `searxng`.
         search_url: Option<Base> = HTTP, "", Approved;
         /// The provider's key; needed for `brave` and `tavily`.
-        search_api_key: Option<SecretString> = Kind::Secret, "", Approved;
+        search_api_key: Option<SecretString> = ValueKind::Secret, "", Approved;
         /// Private addresses or networks that `web_fetch` reaches all the same, such as `10.1.0.0/16`; those of `sandbox.allow_addresses` count too.
-        allow_addresses: Vec<String> = Kind::Addresses, "", Approved;
+        allow_addresses: Vec<String> = ValueKind::Addresses, "", Approved;
         /// The Chromium program of the `browser` tool; looked for where unset, except in containers. `off` for no browser.
-        browser: Option<String> = Kind::Text, "", User, "WINDLASS_BROWSER";
+        browser: Option<String> = ValueKind::Text, "", User, "WINDLASS_BROWSER";
         /// Where Chromium runs.
-        browser_placement: Placement = Kind::Word(&["sandbox", "host"]), "sandbox", User;
+        browser_placement: Placement = ValueKind::Word(&["sandbox", "host"]), "sandbox", User;
         /// A file of cookies that the browser of each task begins with, in Netscape's format, as `curl` writes it.
-        browser_cookies: Option<String> = Kind::Text, "", User;
+        browser_cookies: Option<String> = ValueKind::Text, "", User;
     }
 }
 
@@ -448,9 +452,9 @@ section! {
     /// Which MCP servers there are, and where they run.
     "mcp" Mcp {
         /// Servers by name, besides those of `.mcp.json`: `[mcp.servers.NAME]`.
-        servers: Tables = Kind::Tables, "", Approved;
+        servers: Tables = ValueKind::Tables, "", Approved;
         /// Where servers that speak over stdio run.
-        placement: Placement = Kind::Word(&["sandbox", "host"]), "sandbox", User;
+        placement: Placement = ValueKind::Word(&["sandbox", "host"]), "sandbox", User;
     }
 }
 
@@ -458,7 +462,7 @@ section! {
     /// Other people's agents that workflows run; docs/runners.md.
     "runners" Runners {
         /// Programs by the name that a workflow calls them: `[runners.programs.NAME]` with `program`, `args` (`{prompt}` stands for the prompt), `env` (variables of yours that it gets), `set` (variables with values) and `reach` (servers as `HOST:PORT`).
-        programs: Tables = Kind::Tables, "", UserFile;
+        programs: Tables = ValueKind::Tables, "", UserFile;
     }
 }
 
@@ -466,11 +470,11 @@ section! {
     /// What is kept, and where.
     "store" Store {
         /// The data directory; `$XDG_DATA_HOME/windlass` where unset.
-        data_dir: Option<String> = Kind::Text, "", User;
+        data_dir: Option<String> = ValueKind::Text, "", User;
         /// How long whole outputs are kept.
-        outputs_keep_days: Duration = Kind::Time(Unit::Days, Duration::from_secs(24 * 60 * 60), Duration::from_secs(3_650 * 24 * 60 * 60)), "7", User;
+        outputs_keep_days: Duration = ValueKind::Time(Unit::Days, Duration::from_secs(24 * 60 * 60), Duration::from_secs(3_650 * 24 * 60 * 60)), "7", User;
         /// How long finished tasks are kept, with their journals; see `windlass prune`.
-        keep_days: Keep = Kind::Keep, "forever", User;
+        keep_days: Keep = ValueKind::Keep, "forever", User;
     }
 }
 
@@ -478,17 +482,17 @@ section! {
     /// The HTTP API and the web page of `serve`.
     "server" Server {
         /// Where `serve` listens. Where others than this machine can reach it, it needs a certificate, or `--plain-http`.
-        listen: Option<SocketAddr> = Kind::Listen, "", User;
+        listen: Option<SocketAddr> = ValueKind::Listen, "", User;
         /// Names besides the address itself that a request's `Host` and `Origin` may have.
-        allowed_hosts: Vec<String> = Kind::List, "", User;
+        allowed_hosts: Vec<String> = ValueKind::List, "", User;
         /// The path under which a proxy shows the page and the API, such as `/agents`. Requests with and without it are answered.
-        base_path: Option<String> = Kind::Text, "", User;
+        base_path: Option<String> = ValueKind::Text, "", User;
         /// A file with the server's certificate and those above it, in PEM.
-        tls_certificate: Option<String> = Kind::Text, "", User;
+        tls_certificate: Option<String> = ValueKind::Text, "", User;
         /// A file with the certificate's key, in PEM.
-        tls_key: Option<String> = Kind::Text, "", User;
+        tls_key: Option<String> = ValueKind::Text, "", User;
         /// People besides you, by name: `[server.users.NAME]` with `token_sha256` (64 digits) and `access` (`viewer` sees everything, `operator` sees and changes what is theirs, `admin` everything).
-        users: Tables = Kind::Tables, "", User;
+        users: Tables = ValueKind::Tables, "", User;
     }
 }
 
@@ -496,7 +500,7 @@ section! {
     /// How windlass behaves at your terminal.
     "ui" Ui {
         /// How you are told that a question waits or a run has ended: not at all, by the terminal's bell, or by a notification of the desktop (OSC 9).
-        notify: Notify = Kind::Word(&["off", "bell", "osc9"]), "off", User;
+        notify: Notify = ValueKind::Word(&["off", "bell", "osc9"]), "off", User;
     }
 }
 
@@ -504,18 +508,18 @@ section! {
     /// The interactive terminal that `windlass` opens.
     "tui" Tui {
         /// Where it draws: below what the shell printed, or on a screen of its own.
-        screen: TerminalScreen = Kind::Word(&["inline", "full"]), "inline", User;
+        screen: TerminalScreen = ValueKind::Word(&["inline", "full"]), "inline", User;
         /// Whether anything moves: spinners, the pulse of an autonomous session.
-        animation: bool = Kind::Switch, "true", User;
+        animation: bool = ValueKind::Switch, "true", User;
         /// Whether the title of the window says the mode.
-        title: bool = Kind::Switch, "true", User;
+        title: bool = ValueKind::Switch, "true", User;
         /// Whether what was printed is printed again when the window gets another width. That clears the scrollback.
-        rewrap: bool = Kind::Switch, "true", User;
+        rewrap: bool = ValueKind::Switch, "true", User;
         /// How keys edit what you write: as in a shell, or as in vi; `/vim` switches over.
-        editing: Editing = Kind::Word(&["readline", "vim"]), "readline", User;
+        editing: Editing = ValueKind::Word(&["readline", "vim"]), "readline", User;
         /// Whether keys are asked for by the enhanced keyboard protocol. Switch it off where a terminal handles it badly.
-        enhanced_keys: bool = Kind::Switch, "true", User, "WINDLASS_ENHANCED_KEYS";
+        enhanced_keys: bool = ValueKind::Switch, "true", User, "WINDLASS_ENHANCED_KEYS";
         /// Keys that do something else than by default, such as `editor = "f4"` or `diff = "ctrl+x,d"`; `?` lists what can be bound.
-        keys: Tables = Kind::Keys, "", User;
+        keys: Tables = ValueKind::Keys, "", User;
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use windlass_core::text::prefix;
 
 use super::error::{ConfigError, Source};
-use super::kind::Kind;
+use super::kind::ValueKind;
 use super::notice::Notice;
 use super::settings::{self, MODEL_FACTS, PROVIDER_FIELDS};
 use super::written::Raw;
@@ -91,7 +91,7 @@ pub(super) fn near_misses(variables: &BTreeMap<String, String>) -> Vec<Notice> {
 }
 
 /// The value as an error may show it: no keys, no passwords, no whole tables.
-pub(super) fn shown(kind: Kind, raw: &Raw) -> Option<String> {
+pub(super) fn shown(kind: ValueKind, raw: &Raw) -> Option<String> {
     let text = match raw {
         Raw::Word(text) | Raw::Text(text) | Raw::Date(text) => text.clone(),
         Raw::Whole(Some(number)) => number.to_string(),
@@ -102,8 +102,8 @@ pub(super) fn shown(kind: Kind, raw: &Raw) -> Option<String> {
         Raw::Table(_) => "{…}".to_owned(),
     };
     let secret = match kind {
-        Kind::Secret => true,
-        Kind::Url(_) => text.contains(['@', '?']),
+        ValueKind::Secret => true,
+        ValueKind::Url(_) => text.contains(['@', '?']),
         _ => false,
     };
     (!secret).then_some(text)

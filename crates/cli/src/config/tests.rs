@@ -7,7 +7,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use secrecy::ExposeSecret as _;
 
-use super::kind::{Kind, Unit, Value};
+use super::kind::{Unit, Value, ValueKind};
 use super::settings::{MODEL_FACTS, SECTIONS, Setting, Who, all};
 use super::types::{Base, ByteSize, ModelChoice};
 use super::written::Raw;
@@ -254,24 +254,33 @@ fn every_environment_name_of_the_design_sets_its_setting() {
 }
 
 /// The smallest and largest of each kind, so that no allowed value fails to become its field.
-fn extremes(kind: Kind) -> Vec<String> {
+fn extremes(kind: ValueKind) -> Vec<String> {
     let time = |unit: Unit, time| unit.count(time);
     match kind {
-        Kind::Whole(min, max) => vec![min.to_string(), max.to_string()],
-        Kind::Number(min, max) => vec![min.to_string(), max.to_string()],
-        Kind::Switch => vec!["true".into(), "off".into()],
-        Kind::Text | Kind::Secret | Kind::List | Kind::Union => vec!["x".into()],
-        Kind::Url(schemes) => schemes.iter().map(|scheme| format!("{scheme}://host")).collect(),
-        Kind::Listen => vec!["[::1]:80".into()],
-        Kind::Word(words) => words.iter().map(|&word| word.into()).collect(),
-        Kind::Sandbox => vec!["docker".into(), "mock".into(), "host".into()],
-        Kind::Time(unit, min, max) => vec![time(unit, max), format!("{}ms", min.as_millis())],
-        Kind::Timeout => vec!["off".into(), "1".into(), "31536000".into()],
-        Kind::Keep => vec!["forever".into(), "1".into(), "36500".into()],
-        Kind::Size(min, max) => vec![min.to_string(), max.to_string()],
-        Kind::Addresses => vec!["10.0.0.5, 10.1.0.0/16, fd00::/8".into()],
-        Kind::Model | Kind::Mode => vec!["gpt-4o".into(), "script:demo.yaml".into()],
-        Kind::Deny | Kind::Classes | Kind::Tables | Kind::Scopes | Kind::Pairs | Kind::Keys => {
+        ValueKind::Whole(min, max) => vec![min.to_string(), max.to_string()],
+        ValueKind::Number(min, max) => vec![min.to_string(), max.to_string()],
+        ValueKind::Switch => vec!["true".into(), "off".into()],
+        ValueKind::Text | ValueKind::Secret | ValueKind::List | ValueKind::Union => {
+            vec!["x".into()]
+        }
+        ValueKind::Url(schemes) => {
+            schemes.iter().map(|scheme| format!("{scheme}://host")).collect()
+        }
+        ValueKind::Listen => vec!["[::1]:80".into()],
+        ValueKind::Word(words) => words.iter().map(|&word| word.into()).collect(),
+        ValueKind::Sandbox => vec!["docker".into(), "mock".into(), "host".into()],
+        ValueKind::Time(unit, min, max) => vec![time(unit, max), format!("{}ms", min.as_millis())],
+        ValueKind::Timeout => vec!["off".into(), "1".into(), "31536000".into()],
+        ValueKind::Keep => vec!["forever".into(), "1".into(), "36500".into()],
+        ValueKind::Size(min, max) => vec![min.to_string(), max.to_string()],
+        ValueKind::Addresses => vec!["10.0.0.5, 10.1.0.0/16, fd00::/8".into()],
+        ValueKind::Model | ValueKind::Mode => vec!["gpt-4o".into(), "script:demo.yaml".into()],
+        ValueKind::Deny
+        | ValueKind::Classes
+        | ValueKind::Tables
+        | ValueKind::Scopes
+        | ValueKind::Pairs
+        | ValueKind::Keys => {
             vec![]
         }
     }
@@ -298,14 +307,14 @@ fn every_allowed_extreme_becomes_its_field() {
 
 #[test]
 fn sizes_times_and_models_read_as_people_write_them() {
-    let cases: &[(Kind, &[&str])] = &[
+    let cases: &[(ValueKind, &[&str])] = &[
         (
-            Kind::Size(ByteSize(1), ByteSize(1 << 50)),
+            ValueKind::Size(ByteSize(1), ByteSize(1 << 50)),
             &["2g", "2GiB", "512 MB", "1024", "3x", "g", "-1", "99999999999t"],
         ),
-        (Kind::Timeout, &["600", "90s", "1.5", "2h 30m", "PT10M", "off", "0", "-5s", "soon"]),
+        (ValueKind::Timeout, &["600", "90s", "1.5", "2h 30m", "PT10M", "off", "0", "-5s", "soon"]),
         (
-            Kind::Model,
+            ValueKind::Model,
             &[
                 "gpt-4o",
                 "openai/gpt-4o",
@@ -318,10 +327,10 @@ fn sizes_times_and_models_read_as_people_write_them() {
                 "a b",
             ],
         ),
-        (Kind::Addresses, &["10.0.0.5, ::1/128", "10.0.0.0/33", "intranet", "10.0.0.0/"]),
-        (Kind::Switch, &["true", "1", "No", "off", "maybe"]),
-        (Kind::Sandbox, &["docker", "mock", "LOCAL", "podman"]),
-        (Kind::Number(0.1, 0.99), &["0.85", "1", "nan", "inf", ""]),
+        (ValueKind::Addresses, &["10.0.0.5, ::1/128", "10.0.0.0/33", "intranet", "10.0.0.0/"]),
+        (ValueKind::Switch, &["true", "1", "No", "off", "maybe"]),
+        (ValueKind::Sandbox, &["docker", "mock", "LOCAL", "podman"]),
+        (ValueKind::Number(0.1, 0.99), &["0.85", "1", "nan", "inf", ""]),
     ];
     let mut seen = String::new();
     for (kind, values) in cases {
@@ -511,7 +520,7 @@ proptest! {
     #[test]
     fn any_time_that_is_taken_is_within_its_bounds(text in "[0-9]{0,12} ?(s|m|h|ms|d|PT1H)?") {
         let (min, max) = (Duration::from_secs(1), Duration::from_secs(86_400));
-        if let Ok(kind::Value::Time(time, _)) = Kind::Time(Unit::Seconds, min, max).read(&Raw::Word(text)) {
+        if let Ok(kind::Value::Time(time, _)) = ValueKind::Time(Unit::Seconds, min, max).read(&Raw::Word(text)) {
             prop_assert!((min..=max).contains(&time));
         }
     }

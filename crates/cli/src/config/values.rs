@@ -12,7 +12,7 @@ use windlass_core::policy::WorkspaceRemoval;
 use windlass_core::reasoning::Effort;
 
 use super::error::Source;
-use super::kind::{Kind, Value};
+use super::kind::{Value, ValueKind};
 use super::settings::{self, Setting};
 use super::types::{
     Base, ByteSize, ClassRule, DenyRule, Editing, Keep, ModeModel, ModelChoice, Network, Notify,
@@ -77,7 +77,7 @@ impl Values {
 
     /// The keys in force, each with the name of the variable that sets it.
     pub(super) fn secrets(&self) -> impl Iterator<Item = (&'static str, &SecretString)> {
-        let keys = settings::all().filter(|setting| matches!(setting.kind, Kind::Secret));
+        let keys = settings::all().filter(|setting| matches!(setting.kind, ValueKind::Secret));
         keys.filter_map(|setting| match self.held.get(setting.key).map(|held| &held.value) {
             Some(Value::Secret(key)) => {
                 Some((setting.explicit_env.first().copied().unwrap_or(setting.key), key))
@@ -94,18 +94,18 @@ impl Values {
 }
 
 /// Merges a later value into an earlier one. It replaces it, except in lists where all entries count.
-fn joined(kind: Kind, before: Option<Provenance>, value: Value, source: Source) -> Provenance {
+fn joined(kind: ValueKind, before: Option<Provenance>, value: Value, source: Source) -> Provenance {
     let Some(Provenance { value: earlier, mut sources }) = before else {
         return Provenance { value, sources: vec![source] };
     };
     let value = match (kind, earlier, value) {
-        (Kind::Union, Value::List(earlier), Value::List(later)) => {
+        (ValueKind::Union, Value::List(earlier), Value::List(later)) => {
             Value::List(earlier.into_iter().chain(later).collect())
         }
-        (Kind::Deny, Value::Deny(earlier), Value::Deny(later)) => {
+        (ValueKind::Deny, Value::Deny(earlier), Value::Deny(later)) => {
             Value::Deny(earlier.into_iter().chain(later).collect())
         }
-        (Kind::Tables | Kind::Scopes, Value::Tables(earlier), Value::Tables(later)) => {
+        (ValueKind::Tables | ValueKind::Scopes, Value::Tables(earlier), Value::Tables(later)) => {
             Value::Tables(Tables(earlier.0.into_iter().chain(later.0).collect()))
         }
         (_, _, value) => return Provenance { value, sources: vec![source] },

@@ -15,7 +15,7 @@ use windlass_term::{Table, TerminalStyle};
 
 pub use ending::{answer_with, change_lines, ending_lines};
 pub use screen::{FRAME, Screen};
-use windlass_term::question::Place;
+use windlass_term::question::Canvas;
 
 use crate::config::types::Notify;
 use crate::config::{self, Config};
@@ -86,13 +86,13 @@ pub fn notify(how: Notify, words: &str) {
 }
 
 /// Where a question on stderr is shown.
-pub fn notes_place(style: TerminalStyle) -> Place {
-    Place { paint: style.notes, columns: style.can_redraw.then(|| style.notes_width()) }
+pub fn notes_place(style: TerminalStyle) -> Canvas {
+    Canvas { paint: style.notes, columns: style.can_redraw.then(|| style.notes_width()) }
 }
 
 /// Where a question on stdout is shown.
-pub fn results_place(style: TerminalStyle) -> Place {
-    Place { paint: style.results, columns: style.is_stdout_terminal.then(|| style.line_width()) }
+pub fn results_place(style: TerminalStyle) -> Canvas {
+    Canvas { paint: style.results, columns: style.is_stdout_terminal.then(|| style.line_width()) }
 }
 
 /// Prints a table, its headings dimmed.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use unicode_width::UnicodeWidthStr as _;
 use windlass_coordinator::views::ChangedFile;
-use windlass_coordinator::{Live, Preview, StreamEvent};
+use windlass_coordinator::{Preview, PreviewContent, StreamEvent};
 use windlass_core::command::{ResultStatus, TaskResult};
 use windlass_core::event::{Event, Record};
 use windlass_core::id::{CallId, TaskId};
@@ -167,8 +167,8 @@ impl Screen {
             return;
         }
         match &preview.live {
-            Live::Output { call, .. } if self.background.contains(call) => {}
-            Live::Output { call, text } => {
+            PreviewContent::Output { call, .. } if self.background.contains(call) => {}
+            PreviewContent::Output { call, text } => {
                 let printed = match &mut self.output {
                     Some((known, printed)) if known == call => printed,
                     output => &mut output.insert((*call, String::new())).1,
@@ -177,10 +177,12 @@ impl Screen {
                 *printed = suffix(printed, OUTPUT_BYTES).to_owned();
             }
             // A late preview belongs to a reply that is already journaled and shown.
-            Live::Reply(live) if preview.task == self.task && self.progress.is_replying() => {
+            PreviewContent::Reply(live)
+                if preview.task == self.task && self.progress.is_replying() =>
+            {
                 self.preview_reply(live);
             }
-            Live::Asked { .. } | Live::Reply(_) | Live::Ended => {}
+            PreviewContent::Asked { .. } | PreviewContent::Reply(_) | PreviewContent::Ended => {}
         }
     }
 

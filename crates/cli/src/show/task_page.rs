@@ -8,7 +8,7 @@ use windlass_core::shown::{shown, shown_line};
 use windlass_core::state::TaskState;
 use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_core::text::one_line;
-use windlass_term::question::{Call, Place};
+use windlass_term::question::{Call, Canvas};
 use windlass_term::wrap::wrap;
 use windlass_term::{TerminalStyle, markdown, numbers, question, strip_controls};
 
@@ -204,7 +204,7 @@ fn used(details: &TaskDetails, cost: &str) -> String {
 }
 
 /// One open question, in `inbox` and `show`: what is asked, everything that it approves, and how to answer.
-pub fn question_page(asked: &OpenQuestion, age: &str, place: Place) -> String {
+pub fn question_page(asked: &OpenQuestion, age: &str, place: Canvas) -> String {
     let by = sub_agent(asked).unwrap_or_else(|| match &asked.asker {
         Some(task) => format!("{} ({})", task.id, one_line(&shown(&task.goal), GOAL_WIDTH)),
         None => asked.row.task.to_string(),
@@ -216,7 +216,7 @@ pub fn question_page(asked: &OpenQuestion, age: &str, place: Place) -> String {
 }
 
 /// A question with everything that it approves.
-pub fn question_lines(asked: &OpenQuestion, place: Place) -> Vec<String> {
+pub fn question_lines(asked: &OpenQuestion, place: Canvas) -> Vec<String> {
     let call = asked.call.as_ref();
     let call = call.map(|call| Call { tool: &call.tool, arguments: &call.arguments });
     question::lines(&asked.row.question, call, place)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use windlass_core::id::TaskId;
 use windlass_sandbox::network::{AddressRules, HostRules};
-use windlass_sandbox::{Host, IsolationReport, Kind, Sandbox};
+use windlass_sandbox::{Host, IsolationReport, Sandbox, SandboxKind};
 use windlass_skills::regular;
 use windlass_store::Store;
 use windlass_tools::browser::{Browser, Config as BrowserConfig, IDLE_LIMIT, parse_cookies};
@@ -34,7 +34,7 @@ pub fn tool(
     store: &Store,
 ) -> Result<Browser, String> {
     let missing = |why: String| format!("`browser` is not offered: {why}");
-    let Found { program, needs_proxy } =
+    let BrowserProgram { program, needs_proxy } =
         find(environment, config, &sandbox.isolation()).map_err(missing)?;
     let sandbox: Arc<dyn Sandbox> = match config.web.browser_placement {
         Placement::Sandbox => Arc::clone(sandbox),
@@ -58,7 +58,7 @@ pub fn tool(
 }
 
 /// A browser that a task can have.
-pub struct Found {
+pub struct BrowserProgram {
     program: String,
     /// Whether it needs a proxy of its own, because its sandbox has none.
     needs_proxy: bool,
@@ -69,27 +69,29 @@ pub fn find(
     environment: &Environment,
     config: &Config,
     report: &IsolationReport,
-) -> Result<Found, String> {
+) -> Result<BrowserProgram, String> {
     let placement = config.web.browser_placement;
     let program = match (placement, report.kind) {
-        (Placement::Sandbox, Kind::Docker) => in_container(config),
+        (Placement::Sandbox, SandboxKind::Docker) => in_container(config),
         _ => program(environment, config),
     }?;
     let needs_proxy = match (placement, report.kind, config.sandbox.network) {
-        (Placement::Host, _, _) | (_, Kind::Host, _) | (_, Kind::Local, Network::Open) => true,
-        (_, Kind::Local, _) if !report.has_own_sockets => {
+        (Placement::Host, _, _)
+        | (_, SandboxKind::Host, _)
+        | (_, SandboxKind::Local, Network::Open) => true,
+        (_, SandboxKind::Local, _) if !report.has_own_sockets => {
             let why = "the sandbox has no namespaces here, and Chromium needs sockets of its own; \
                        `web.browser_placement = \"host\"` runs it outside";
             return Err(why.to_owned());
         }
-        (_, Kind::Docker, Network::Open) => {
+        (_, SandboxKind::Docker, Network::Open) => {
             let why =
                 "`sandbox.network` is `open`, and in a container nothing then judges addresses";
             return Err(why.to_owned());
         }
-        (_, Kind::Local | Kind::Docker, _) => false,
+        (_, SandboxKind::Local | SandboxKind::Docker, _) => false,
     };
-    Ok(Found { program, needs_proxy })
+    Ok(BrowserProgram { program, needs_proxy })
 }
 
 /// The program on this machine, or why there is none and what to do about it.

@@ -17,7 +17,7 @@ use windlass_model::{ContextService, Embeddings};
 use windlass_sandbox::Sandbox;
 use windlass_skills::SkillRegistry;
 use windlass_store::Store;
-use windlass_tools::shell::Limits;
+use windlass_tools::shell::CommandLimits;
 use windlass_tools::workspace::{Places, Workspace};
 use windlass_tools::{Ledger, Notices, Registry, Shell, ToolContext};
 
@@ -187,10 +187,10 @@ impl<'a> Equipment<'a> {
         Ok(is_wanted || there_are().map_err(|error| unequipped(&error))?)
     }
 
-    fn shell_limits(&self, settings: &Settings) -> Limits {
+    fn shell_limits(&self, settings: &Settings) -> CommandLimits {
         let agent = &self.config.agent;
         let script = workflows::script(self.task);
-        Limits {
+        CommandLimits {
             default_timeout: agent.bash_timeout_seconds,
             max_timeout: workflows::timeout(script).max(agent.bash_max_timeout_seconds),
             shown_bytes: shown_bytes(settings.tool_output_max_tokens),

@@ -2,7 +2,7 @@
 
 use windlass_core::layout::{AddedDirectory, Layout, WORKSPACE};
 use windlass_core::policy::{DenyRule, GivenRules, Pattern, ScopeRules};
-use windlass_sandbox::{IsolationReport, Kind};
+use windlass_sandbox::{IsolationReport, SandboxKind};
 use windlass_shell::{Context, CustomRule};
 
 use super::Environment;
@@ -21,10 +21,10 @@ pub fn context(
 ) -> Context {
     let home = environment.variables.get("HOME").cloned().unwrap_or_default();
     let scratch = match isolation.kind {
-        Kind::Docker | Kind::Local => SCRATCH.map(str::to_owned).into(),
-        Kind::Host => Vec::new(),
+        SandboxKind::Docker | SandboxKind::Local => SCRATCH.map(str::to_owned).into(),
+        SandboxKind::Host => Vec::new(),
     };
-    let alias = (isolation.kind == Kind::Local).then(|| WORKSPACE.to_owned());
+    let alias = (isolation.kind == SandboxKind::Local).then(|| WORKSPACE.to_owned());
     let added = added.iter().filter(|added| added.writable).map(|added| added.path.clone());
     Context {
         directory: layout.start(),

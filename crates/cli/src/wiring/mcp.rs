@@ -32,7 +32,7 @@ pub struct Declared {
 
 /// The servers that may be started, and what the person should know of the others.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct McpServers {
     pub definitions: Vec<Definition>,
     /// Those that wait for a person's approval.
     pub waiting: Vec<Definition>,
@@ -86,7 +86,7 @@ pub fn found(
     config: &Config,
     workspace: &Path,
     skills: &Skills,
-) -> Found {
+) -> McpServers {
     declared(environment, config, workspace, skills).found(environment, None)
 }
 
@@ -117,7 +117,7 @@ pub fn declared(
 
 impl Declared {
     /// Those that can be started; what a task was given wins over all others.
-    pub fn found(&self, environment: &Environment, task: Option<TaskId>) -> Found {
+    pub fn found(&self, environment: &Environment, task: Option<TaskId>) -> McpServers {
         let file = task.map(|task| task_file(environment, task));
         let mut reader = Reader {
             environment,
@@ -138,7 +138,7 @@ impl Declared {
                 false
             }
         });
-        Found { definitions, waiting: self.waiting.clone(), notices }
+        McpServers { definitions, waiting: self.waiting.clone(), notices }
     }
 }
 
@@ -235,7 +235,7 @@ pub fn host(
 }
 
 /// Adds every server's tools to a task's. A missing server is reported, and the others stay (WF-035).
-pub async fn equip(registry: &mut Registry, found: Found, host: &McpHost) {
+pub async fn equip(registry: &mut Registry, found: McpServers, host: &McpHost) {
     for notice in &found.notices {
         tracing::warn!("{notice}");
     }

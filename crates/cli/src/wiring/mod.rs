@@ -31,7 +31,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use jiff::SignedDuration;
 use tokio::runtime::Runtime;
-use windlass_coordinator::{Coordinator, Limits, SystemClock};
+use windlass_coordinator::{Coordinator, CoordinatorLimits, SystemClock};
 use windlass_core::axes::Axes;
 use windlass_model::{LONGEST_RETRY_AFTER, PROVIDERS};
 use windlass_store::Store;
@@ -171,14 +171,14 @@ fn keys_in(variables: &BTreeMap<String, String>) -> impl Iterator<Item = (&str, 
 }
 
 /// The limits that the configuration sets for a service.
-pub fn limits(config: &Config) -> Limits {
+pub fn limits(config: &Config) -> CoordinatorLimits {
     let set = &config.coordinator;
     // What may rightly be silent: the longest command and a model that thinks, or one that is asked as often
     // as may be and stalls each time.
     let (models, command) = (&config.models, config.agent.bash_max_timeout_seconds);
     let asked_again = (models.stall_seconds + LONGEST_RETRY_AFTER) * models.max_retries;
     let silent = (command + models.stall_seconds).max(models.stall_seconds + asked_again);
-    Limits {
+    CoordinatorLimits {
         tasks_per_session: set.max_concurrent_tasks as usize,
         sessions_per_user: set.max_sessions as usize,
         waiting_tasks: set.max_waiting_tasks as usize,

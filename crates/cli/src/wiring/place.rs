@@ -11,7 +11,7 @@ use windlass_core::layout::{AddedDirectory, Layout, LayoutKind, Site, TASKS_DIRE
 use windlass_tools::workspace::repository;
 
 use super::Environment;
-use crate::config::kind::Kind;
+use crate::config::kind::ValueKind;
 use crate::config::read::MAX_FILE_BYTES;
 use crate::config::settings;
 use crate::failure::Failure;
@@ -88,7 +88,7 @@ pub fn hidden(environment: &Environment) -> Vec<PathBuf> {
 
 /// The names of the variables that hold our own keys.
 pub fn key_names() -> Vec<String> {
-    let secret = settings::all().filter(|setting| matches!(setting.kind, Kind::Secret));
+    let secret = settings::all().filter(|setting| matches!(setting.kind, ValueKind::Secret));
     // The address of a Redis server may hold its password.
     secret.flat_map(settings::Setting::env_names).chain(["REDIS_URL".to_owned()]).collect()
 }

@@ -13,7 +13,7 @@ use windlass_skills::SkillRegistry;
 use windlass_store::Store;
 use windlass_tools::Tool;
 
-use super::mcp::Found;
+use super::mcp::McpServers;
 use super::{Environment, Project, skills};
 use crate::config::read::nearest;
 
@@ -56,7 +56,7 @@ pub(super) fn skills(
 }
 
 /// Leaves the servers that a task of a plan may reach.
-pub(super) fn narrow(found: &mut Found, plan: &PlanTask) {
+pub(super) fn narrow(found: &mut McpServers, plan: &PlanTask) {
     let Some(only) = &plan.servers else { return };
     found.definitions.retain(|server| only.contains(&server.name));
     found.waiting.retain(|server| only.contains(&server.name));

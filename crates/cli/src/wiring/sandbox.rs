@@ -10,7 +10,7 @@ use windlass_sandbox::docker::{self, ENGINE_PATIENCE, Engine};
 use windlass_sandbox::local::{self, Namespaces};
 use windlass_sandbox::network::{AddressRules, Connection, Egress, HostRules};
 use windlass_sandbox::{
-    Docker, Error, HomeFiles, Host, Limits, Local, Network, Sandbox, Unavailable,
+    Docker, Error, HomeFiles, Host, Local, Network, ResourceLimits, Sandbox, Unavailable,
 };
 
 use super::Environment;
@@ -46,7 +46,7 @@ pub async fn open_with(
     skills: Option<PathBuf>,
 ) -> Result<Opened, ErrorDetails> {
     let reach = Vec::new();
-    Place { environment, config, placed, root, skills, lease: None, reach }.open().await
+    SandboxRequest { environment, config, placed, root, skills, lease: None, reach }.open().await
 }
 
 /// Opens the sandbox of a task that another program works on; it reaches these servers beside what all may reach.
@@ -58,7 +58,7 @@ pub async fn open_for_runner(
     lease: Option<Duration>,
     reach: Vec<String>,
 ) -> Result<Arc<dyn Sandbox>, ErrorDetails> {
-    let place = Place { environment, config, placed, root, skills: None, lease, reach };
+    let place = SandboxRequest { environment, config, placed, root, skills: None, lease, reach };
     place.open().await.map(|opened| opened.sandbox)
 }
 
@@ -74,7 +74,8 @@ pub async fn open_for_task(
 ) -> Result<Opened, ErrorDetails> {
     let chosen = environment.sandbox.or(config.sandbox.mode);
     let reach = Vec::new();
-    match (Place { environment, config, placed, root, skills, lease, reach }).open().await {
+    match (SandboxRequest { environment, config, placed, root, skills, lease, reach }).open().await
+    {
         Err(details) if chosen == Some(SandboxMode::Docker) => {
             let sandbox = Unavailable::new(placed.top.clone(), details.message);
             Ok(Opened { sandbox: Arc::new(sandbox), why: None })
@@ -88,7 +89,7 @@ pub async fn engine(environment: &Environment) -> Result<Engine, Error> {
     Engine::find(&variables(environment), &home(environment)).await
 }
 
-struct Place<'a> {
+struct SandboxRequest<'a> {
     environment: &'a Environment,
     config: &'a Config,
     placed: &'a Placed,
@@ -99,7 +100,7 @@ struct Place<'a> {
     reach: Vec<String>,
 }
 
-impl Place<'_> {
+impl SandboxRequest<'_> {
     /// The sandbox that flags and configuration choose.
     async fn open(&self) -> Result<Opened, ErrorDetails> {
         let chosen = |sandbox| Opened { sandbox, why: None };
@@ -198,12 +199,12 @@ impl Place<'_> {
         self.environment.data.join("traces").join(self.root.to_string())
     }
 
-    fn limits(&self) -> Limits {
-        Limits {
+    fn limits(&self) -> ResourceLimits {
+        ResourceLimits {
             memory_bytes: self.config.sandbox.memory.0,
             processes: self.config.sandbox.pids_limit,
             lease: self.lease,
-            ..Limits::DEFAULT
+            ..ResourceLimits::DEFAULT
         }
     }
 }

@@ -53,18 +53,18 @@ pub(super) fn of_task(
             Some(why) => format!("{kind} ({why})"),
             None => kind,
         },
-        footing: isolation.warnings.join(" "),
+        sandbox_gaps: isolation.warnings.join(" "),
         instructions: crate::instructions::load(
             Path::new(&task.created.workspace),
             Path::new(task.created.boundary()),
         ),
         surroundings: None,
         sub_agent_timeout: config.subagents.default_timeout_seconds,
-        sub_agents: tree::Limits {
+        sub_agents: tree::AgentLimits {
             max_depth: config.subagents.max_depth,
             max_agents: config.subagents.max_agents,
         },
-        budget: budget::Limits {
+        budget: budget::SpendingLimits {
             cost_usd: task.created.cost_budget.or(config.agent.budget_usd),
             tokens: config.agent.budget_tokens,
             turns: config.agent.budget_turns,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::tz::TimeZone;
 use windlass_agent::{Settings, Surroundings};
-use windlass_sandbox::{IsolationReport, Kind};
+use windlass_sandbox::{IsolationReport, SandboxKind};
 
 use super::Environment;
 use crate::config::Config;
@@ -39,14 +39,14 @@ pub(super) fn of(
     }
 }
 
-fn system(kind: Kind, config: &Config) -> String {
+fn system(kind: SandboxKind, config: &Config) -> String {
     let kernel = rustix::system::uname();
     let part = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
     let kernel =
         format!("{} {} {}", part(kernel.sysname()), part(kernel.release()), part(kernel.machine()));
     match kind {
-        Kind::Docker => format!("{kernel}, container of `{}`", config.sandbox.image),
-        Kind::Local | Kind::Host => match distribution() {
+        SandboxKind::Docker => format!("{kernel}, container of `{}`", config.sandbox.image),
+        SandboxKind::Local | SandboxKind::Host => match distribution() {
             Some(name) => format!("{kernel}, {name}"),
             None => kernel,
         },
@@ -60,10 +60,10 @@ fn distribution() -> Option<String> {
     Some(name.trim_matches('"').to_owned())
 }
 
-fn network(kind: Kind, config: &Config) -> String {
+fn network(kind: SandboxKind, config: &Config) -> String {
     let hosts = &config.sandbox.allow_hosts;
     match (kind, config.sandbox.network) {
-        (Kind::Host, _) | (_, Network::Open) => "open".to_owned(),
+        (SandboxKind::Host, _) | (_, Network::Open) => "open".to_owned(),
         (_, Network::None) => "none".to_owned(),
         (_, Network::Restricted) if hosts.is_empty() => {
             "restricted (public addresses, through a proxy that the environment names)".to_owned()
@@ -73,7 +73,7 @@ fn network(kind: Kind, config: &Config) -> String {
 }
 
 /// The programs that commands find. A container is not looked into: it starts with the first command.
-fn toolchains(environment: &Environment, config: &Config, kind: Kind, path: &str) -> String {
+fn toolchains(environment: &Environment, config: &Config, kind: SandboxKind, path: &str) -> String {
     let home = environment.variables.get("HOME").map(PathBuf::from);
     let shown: Vec<PathBuf> = match &home {
         Some(home) => {
@@ -83,15 +83,15 @@ fn toolchains(environment: &Environment, config: &Config, kind: Kind, path: &str
         None => Vec::new(),
     };
     let is_seen = |directory: &Path| match kind {
-        Kind::Docker => false,
-        Kind::Host => true,
-        Kind::Local => {
+        SandboxKind::Docker => false,
+        SandboxKind::Host => true,
+        SandboxKind::Local => {
             let is_fresh = FRESH.iter().any(|fresh| directory.starts_with(fresh));
             let is_home = home.as_ref().is_some_and(|home| directory.starts_with(home));
             shown.iter().any(|top| directory.starts_with(top)) || !(is_fresh || is_home)
         }
     };
-    if kind == Kind::Docker {
+    if kind == SandboxKind::Docker {
         return "those of the image".to_owned();
     }
     let directories: Vec<PathBuf> = path

@@ -77,7 +77,7 @@ pub(super) fn models(script: &ScriptWork) -> (Arc<dyn Model>, Summarizer) {
 /// The workflow files of a project that bring commands.
 pub fn files(workspace: &Path) -> Vec<PathBuf> {
     let found = Files::of(&super::skills::real(workspace)).list();
-    let brings = |one: &windlass_workflow::files::Found| {
+    let brings = |one: &windlass_workflow::files::WorkflowFile| {
         one.workflow.as_ref().is_ok_and(|workflow| !workflow.commands().is_empty())
     };
     found.into_iter().filter(brings).map(|one| one.path).collect()

@@ -72,7 +72,7 @@ const MAX_COMMANDS: usize = 20;
 
 /// When the program dies around a git command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Manner {
+pub enum KillMoment {
     /// Git works on without it.
     Before,
     /// Both die.
@@ -85,7 +85,7 @@ pub enum Manner {
 #[derive(Clone, Copy, Debug)]
 pub enum Kill {
     Commit(Crash, Power),
-    Git(usize, Manner),
+    Git(usize, KillMoment),
 }
 
 /// What a run came to.
@@ -121,7 +121,7 @@ impl Unbroken {
             }
         }
         for number in 1..=self.git_commands {
-            let manners = [Manner::Before, Manner::During, Manner::After];
+            let manners = [KillMoment::Before, KillMoment::During, KillMoment::After];
             points.extend(manners.map(|manner| Kill::Git(number, manner)));
         }
         points

@@ -81,7 +81,7 @@ async fn pass(
 ) -> Result<usize, Error> {
     let store = &coordinator.store;
     let mut tasks = store.scheduler().running_tasks()?;
-    let waiting = store.scheduler().parked_tasks(offset, WAITING_AT_ONCE)?;
+    let waiting = store.scheduler().idle_unfinished_tasks(offset, WAITING_AT_ONCE)?;
     let next = if waiting.len() < WAITING_AT_ONCE { 0 } else { offset + WAITING_AT_ONCE };
     tasks.extend(waiting);
     let mut spoken_to = tasks.clone();

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use windlass_agent::History;
 use windlass_core::command::{TaskResult, UsageMetrics};
-use windlass_core::compaction::{Gauge, Limits};
+use windlass_core::compaction::{Gauge, WindowLimits};
 use windlass_core::event::{CompactionEnd, Event, Record};
 use windlass_core::id::{CallId, TaskId};
 use windlass_core::state::TaskState;
@@ -298,7 +298,7 @@ fn add_sub_agents(coordinator: &Coordinator, parent: &mut TaskRow) -> Result<boo
 
 fn gauge(records: &[Record], state: &TaskState) -> Option<Gauge> {
     let limits = records.iter().rev().find_map(|record| match &record.event {
-        Event::AgentStart(start) => Limits::of_segment(start),
+        Event::AgentStart(start) => WindowLimits::of_segment(start),
         _ => None,
     })?;
     Some(limits.gauge(state.spending.last_tokens))

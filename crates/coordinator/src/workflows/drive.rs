@@ -20,7 +20,7 @@ use crate::drive::Drive;
 use crate::{Activity, Coordinator, Error};
 
 /// How deep the agents of a step may nest, and how many tasks a run may have.
-const TREE: tree::Limits = tree::Limits { max_depth: 2, max_agents: 500 };
+const TREE: tree::AgentLimits = tree::AgentLimits { max_depth: 2, max_agents: 500 };
 
 /// What the engine needs of us.
 struct EngineHost<'a> {
@@ -40,7 +40,8 @@ impl Drive<'_> {
     ) -> Result<TaskResult, Error> {
         let Coordinator { store, clock, .. } = self.coordinator;
         let task = state.id();
-        let budget = budget::Limits { cost_usd: state.created.cost_budget, ..Default::default() };
+        let budget =
+            budget::SpendingLimits { cost_usd: state.created.cost_budget, ..Default::default() };
         let tree = Arc::new(Tree::open(owner, store, clock.clone(), TREE, budget, state)?);
         self.show_runtime(task, None, None).await?;
         self.coordinator.queue().mark_dispatched(state).await?;

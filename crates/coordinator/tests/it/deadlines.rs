@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use tokio_util::sync::CancellationToken;
-use windlass_coordinator::{Error, Handled, Limits, SubmitOptions};
+use windlass_coordinator::{CoordinatorLimits, Error, Handled, SubmitOptions};
 use windlass_core::command::ResultStatus;
 use windlass_core::error::ErrorType;
 use windlass_core::event::Deadline;
@@ -139,7 +139,8 @@ async fn a_loop_that_stalls_is_failed_from_outside() {
     let world = World::routed("replies: [{say: done}]", "never asked");
     let gate = Gate::new();
     world.stage.server.next(Answer::script("say: never").gated(0, &gate));
-    let limits = Limits { hang: Duration::from_secs(600), ..Limits::default() };
+    let limits =
+        CoordinatorLimits { hang: Duration::from_secs(600), ..CoordinatorLimits::default() };
     let coordinator = world.coordinator().clone().with_limits(limits);
     let task = world.task("hang").await;
     let stop = CancellationToken::new();

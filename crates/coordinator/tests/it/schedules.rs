@@ -1,7 +1,7 @@
 //! Schedules by a set clock: checks, messages, starts; monitors that end well and that do not.
 
 use jiff::SignedDuration;
-use windlass_coordinator::{Handled, Limits};
+use windlass_coordinator::{CoordinatorLimits, Handled};
 use windlass_core::command::ResultStatus;
 use windlass_core::event::Event;
 use windlass_core::id::{ScheduleId, TaskId};
@@ -183,7 +183,7 @@ async fn a_cron_schedule_starts_a_task_at_its_time() {
 #[tokio::test]
 async fn a_schedule_starts_no_more_tasks_than_autonomous_work_may() {
     let world = World::routed("replies: [{say: reported}]", "never asked");
-    let limits = Limits { autonomous_tasks: 2, ..Limits::default() };
+    let limits = CoordinatorLimits { autonomous_tasks: 2, ..CoordinatorLimits::default() };
     let coordinator = world.coordinator().clone().with_limits(limits);
     let every = Rhythm::Every { interval_seconds: 3600 };
     let mut hourly = schedule(&world, ScheduleAction::Start, every);

@@ -1,7 +1,7 @@
 //! Axes that change while an agent works: scopes, sources, and what the model is told.
 
 use windlass_coordinator::slash::SlashInput;
-use windlass_coordinator::{AxesOrder, Error, Limits};
+use windlass_coordinator::{AxesOrder, CoordinatorLimits, Error};
 use windlass_core::axes::{PermissionProfile, RunControl};
 use windlass_core::event::{Event, StatusChanged};
 use windlass_core::id::TaskId;
@@ -239,7 +239,7 @@ async fn an_idle_session_changes_at_once() {
 /// MS-005, MS-049…052, MS-069, MS-074…082, MS-200: every value of every axis, by its own command.
 #[tokio::test]
 async fn every_axis_has_a_command() {
-    let limits = Limits { unrestricted: true, ..Limits::default() };
+    let limits = CoordinatorLimits { unrestricted: true, ..CoordinatorLimits::default() };
     let mut talking = Talking::begin("goal: unused\nreplies: []").await;
     talking.stage.coordinator = talking.stage.coordinator.clone().with_limits(limits);
     for (line, axes) in [

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use windlass_coordinator::views::EntryStatus;
-use windlass_coordinator::{BoxFuture, Error, Handled, Lease, Limits, SubmitOptions};
+use windlass_coordinator::{BoxFuture, CoordinatorLimits, Error, Handled, Lease, SubmitOptions};
 use windlass_core::event::Deadline;
 use windlass_core::id::SessionId;
 use windlass_core::schedule::{DeadlineAction, SchedulerStatus};
@@ -180,7 +180,7 @@ async fn the_sixth_session_of_a_user_is_refused() {
 #[tokio::test]
 async fn a_task_too_many_for_the_service_to_start_is_refused() {
     let mut world = World::routed("replies: [{say: done}]", NEW);
-    let limits = Limits { waiting_tasks: 2, ..Limits::default() };
+    let limits = CoordinatorLimits { waiting_tasks: 2, ..CoordinatorLimits::default() };
     world.stage.coordinator = world.stage.coordinator.clone().with_limits(limits);
     let first = world.task("one").await;
     let again = command(world.session, "two");
@@ -291,8 +291,8 @@ async fn a_lease_has_one_holder_and_an_end() {
             .unwrap()
     );
     assert!(!store.sessions().leases().release(world.session, "a").await.unwrap(), "it is b's now");
-    assert_eq!(Limits::default().session_lease, Duration::from_secs(30));
-    assert!(Limits::default().router < Limits::default().session_lease);
+    assert_eq!(CoordinatorLimits::default().session_lease, Duration::from_secs(30));
+    assert!(CoordinatorLimits::default().router < CoordinatorLimits::default().session_lease);
 }
 
 /// ES-094: a session that somebody else holds is a temporary error.
@@ -304,7 +304,10 @@ async fn a_session_that_stays_busy_is_handed_back() {
     assert!(
         store.sessions().leases().take(world.session, "somebody", at(START), far).await.unwrap()
     );
-    let limits = Limits { session_lease: Duration::from_millis(50), ..Limits::default() };
+    let limits = CoordinatorLimits {
+        session_lease: Duration::from_millis(50),
+        ..CoordinatorLimits::default()
+    };
     let coordinator = world.coordinator().clone().with_limits(limits);
     let busy =
         coordinator.triggers().user_message_received(world.message("hello")).await.unwrap_err();

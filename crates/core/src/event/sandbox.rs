@@ -8,8 +8,9 @@ use crate::id::CallId;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SandboxStarted {
     pub kind: String,
-    /// How strong it is, in words.
-    pub footing: String,
+    /// What it isolates, in words; `footing` in journals.
+    #[serde(rename = "footing")]
+    pub isolation: String,
     /// The container's id, where it is one (ES-078).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container_id: Option<String>,

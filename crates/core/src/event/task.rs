@@ -212,8 +212,8 @@ pub struct AgentStart {
     /// Where its effects happen.
     pub container: String,
     /// What is missing that one would expect of such a place; empty when nothing is.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub footing: String,
+    #[serde(rename = "footing", default, skip_serializing_if = "String::is_empty")]
+    pub sandbox_gaps: String,
     /// The names of the tools it is offered.
     pub tools: Vec<String>,
     /// The profile that the gate decides by.

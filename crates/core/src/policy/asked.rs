@@ -6,6 +6,7 @@ use super::analysis::{CommandAnalysis, ShellCommand};
 use super::class::{Assessment, Class, Risk};
 use super::decide::{Layer, Rules, decide};
 use crate::axes::Axes;
+use crate::tool_name;
 
 /// The most sentences in the first line of a question; its parts say the rest.
 const MOST_SENTENCES: usize = 3;
@@ -63,7 +64,7 @@ impl Asked {
     pub fn headline(&self) -> String {
         let asks = match (&*self.tool, self.parts.is_empty()) {
             (_, false) => "Run this command?".to_owned(),
-            ("write" | "edit", true) => "Make this change?".to_owned(),
+            (tool_name::WRITE | tool_name::EDIT, true) => "Make this change?".to_owned(),
             (tool, true) => format!("Allow `{tool}`?"),
         };
         let mut reasons: Vec<&str> = Vec::new();

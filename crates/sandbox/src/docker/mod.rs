@@ -25,9 +25,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::api::{BoxFuture, Command, FatalCause, IsolationReport, Kind, Sandbox, SandboxEvent};
+use crate::api::{
+    BoxFuture, Command, FatalCause, IsolationReport, Sandbox, SandboxEvent, SandboxKind,
+};
 use crate::channel::Channel;
-use crate::limits::Limits;
+use crate::limits::ResourceLimits;
 use crate::network::Network;
 use crate::workspace::{self, HomeFiles, canonical};
 use crate::{Error, Running, environment, helper};
@@ -79,7 +81,7 @@ pub struct Config {
     /// What commands may reach.
     pub network: Network,
     /// What commands may use, all together.
-    pub limits: Limits,
+    pub limits: ResourceLimits,
     /// Processor time, in billionths of a processor.
     pub nano_cpus: u64,
     /// How long an engine that went away in the middle of a task is waited for.
@@ -295,7 +297,7 @@ fn isolation_report(engine: &Engine, config: &Config, owner: (u32, u32)) -> Isol
     }
     let memory_bytes = about.memory.then_some(limits.memory_bytes);
     IsolationReport {
-        kind: Kind::Docker,
+        kind: SandboxKind::Docker,
         workspace: WORKSPACE.into(),
         memory_bytes,
         has_own_sockets: true,

@@ -15,11 +15,11 @@ use std::os::unix::fs::{DirBuilderExt, chown};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use crate::api::{BoxFuture, Command, IsolationReport, Kind, Sandbox};
+use crate::api::{BoxFuture, Command, IsolationReport, Sandbox, SandboxKind};
 use crate::channel::Refused;
 use crate::helper::{self, Helper, LazyHelper};
 use crate::host_sockets::{HostSockets, Shown};
-use crate::limits::Limits;
+use crate::limits::ResourceLimits;
 use crate::network::Network;
 use crate::workspace::{self, HomeFiles, canonical};
 use crate::{Error, Running, environment};
@@ -61,7 +61,7 @@ pub struct Config {
     /// What commands may reach.
     pub network: Network,
     /// What commands may use.
-    pub limits: Limits,
+    pub limits: ResourceLimits,
     /// Whether to ask the kernel for namespaces at all.
     pub namespaces: Namespaces,
 }
@@ -105,7 +105,7 @@ impl Local {
         let (workspace, _) = workspace::place_inside(&config.workspace, &config.layout);
         let mut local = Self {
             report: IsolationReport {
-                kind: Kind::Local,
+                kind: SandboxKind::Local,
                 workspace,
                 memory_bytes: None,
                 has_own_sockets: true,

@@ -20,14 +20,14 @@ fn installed(place: &Place) -> PathBuf {
 fn what_the_kernel_allowed_is_remembered_until_circumstances_change() {
     everyone!(|who| async move {
         let place = Place::new(who);
-        let footing = place.local().await.isolation();
+        let report = place.local().await.isolation();
         let helper = installed(&place);
         let bytes = fs::metadata(&helper).unwrap().len();
         // A helper that cannot be started: trying it fails.
         fs::write(&helper, vec![0; bytes as usize]).unwrap();
 
         let recalled = place.local().await;
-        assert_eq!(recalled.isolation(), footing);
+        assert_eq!(recalled.isolation(), report);
         assert!(recalled.start(script(&recalled, "true")).await.is_err());
         assert!(Local::open(place.config()).await.is_err(), "it was tried again");
 
@@ -42,12 +42,12 @@ fn what_the_kernel_allowed_is_remembered_until_circumstances_change() {
 fn what_is_kept_of_it_may_be_anything() {
     everyone!(|who| async move {
         let place = Place::new(who);
-        let footing = place.local().await.isolation();
+        let report = place.local().await.isolation();
         let kept = place.data.join("helper/granted-proxy");
         let whole = fs::read(&kept).unwrap();
         for broken in [&whole[..0], &whole[..7], &whole[..whole.len() - 1], b"something else"] {
             fs::write(&kept, broken).unwrap();
-            assert_eq!(place.local().await.isolation(), footing);
+            assert_eq!(place.local().await.isolation(), report);
             assert_eq!(fs::read(&kept).unwrap().len(), whole.len(), "found out again");
         }
     });

@@ -386,18 +386,18 @@ fn sockets_that_know_no_namespace_are_refused() {
 }
 
 #[test]
-fn the_footing_says_what_stands() {
+fn the_report_says_what_is_isolated() {
     everyone!(|who| async move {
         let place = Place::new(who);
         let local = place.sandbox().await;
-        let footing = local.isolation();
-        assert_eq!(footing.workspace, std::path::Path::new("/workspace"));
+        let isolation = local.isolation();
+        assert_eq!(isolation.workspace, std::path::Path::new("/workspace"));
         let word = if SANDBOX == Tested::Local { "namespaces" } else { "container" };
-        assert!(footing.facts.iter().any(|fact| fact.contains(word)), "{footing:?}");
-        let memory = footing.facts.iter().any(|fact| fact.contains("task's memory is bounded"));
+        assert!(isolation.facts.iter().any(|fact| fact.contains(word)), "{isolation:?}");
+        let memory = isolation.facts.iter().any(|fact| fact.contains("task's memory is bounded"));
         let per_process =
-            footing.warnings.iter().any(|warning| warning.contains("per process only"));
-        assert!(memory != per_process, "{footing:?}");
+            isolation.warnings.iter().any(|warning| warning.contains("per process only"));
+        assert!(memory != per_process, "{isolation:?}");
     });
 }
 

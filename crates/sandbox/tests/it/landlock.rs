@@ -1,4 +1,4 @@
-//! The weaker footing: Landlock alone, on the real root.
+//! The weaker isolation: Landlock alone, on the real root.
 
 use std::fs;
 use std::io::Read;
@@ -18,11 +18,11 @@ fn the_real_path_and_the_weaker_isolation_are_reported() {
     everyone!(|who| async move {
         let place = Place::new(who);
         let local = place.landlock().await;
-        let footing = local.isolation();
-        assert_eq!(footing.workspace, fs::canonicalize(&place.workspace).unwrap());
-        assert!(footing.warnings.iter().any(|text| text.starts_with("weaker isolation")));
+        let report = local.isolation();
+        assert_eq!(report.workspace, fs::canonicalize(&place.workspace).unwrap());
+        assert!(report.warnings.iter().any(|text| text.starts_with("weaker isolation")));
         let said = run(&local, "pwd; echo x > made; cat made").await.ok();
-        assert_eq!(said, format!("{}\nx\n", footing.workspace.display()));
+        assert_eq!(said, format!("{}\nx\n", report.workspace.display()));
         run(&local, "echo x > $HOME/a; echo x > $TMPDIR/b; ls /usr/bin > /dev/null").await.ok();
     });
 }

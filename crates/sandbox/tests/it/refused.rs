@@ -60,11 +60,11 @@ fn inside_without_namespaces() {
     block_on(async {
         let place = Place::new(Who::User);
         let local = place.local().await;
-        let footing = local.isolation();
+        let report = local.isolation();
         let expected = "weaker isolation: namespaces are not available (make namespaces: Operation not \
                         permitted";
-        assert!(footing.warnings.iter().any(|text| text.starts_with(expected)), "{footing:?}");
-        let workspace = footing.workspace.display().to_string();
+        assert!(report.warnings.iter().any(|text| text.starts_with(expected)), "{report:?}");
+        let workspace = report.workspace.display().to_string();
         assert_eq!(run(&local, "pwd").await.ok(), format!("{workspace}\n"));
         run(&local, &format!("ls {}", place.data.display())).await.fails();
     });

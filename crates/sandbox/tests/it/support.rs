@@ -18,7 +18,7 @@ use windlass_sandbox::local::{Config, Namespaces};
 use windlass_sandbox::network::{AddressRules, HostRules};
 use windlass_sandbox::{
     BoxFuture, Chunk, Command, Connection, Docker, Egress, Ended, Error, Exit, HomeFiles, Host,
-    IsolationReport, Limits, Local, Network, Running, Sandbox, SandboxEvent, Stream,
+    IsolationReport, Local, Network, ResourceLimits, Running, Sandbox, SandboxEvent, Stream,
 };
 
 use crate::SANDBOX;
@@ -199,7 +199,7 @@ impl Place {
             skills: None,
             trace: None,
             network: Network::Restricted(self.egress(&[])),
-            limits: Limits::DEFAULT,
+            limits: ResourceLimits::DEFAULT,
             namespaces: Namespaces::IfAvailable,
         }
     }

@@ -156,22 +156,22 @@ impl From<&Commitment> for CommitmentView {
     }
 }
 
-/// Which commitments are listed.
+/// StateQuery commitments are listed.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct Which {
+struct StateQuery {
     /// Only those in this state: `open`, `claimed`, `submitted` or `approved`.
     state: Option<String>,
 }
 
 /// List the commitments that you may see, the newest first
-#[utoipa::path(get, path = "/v1/commitments", operation_id = "list_commitments", tag = "commitments", params(Which),
+#[utoipa::path(get, path = "/v1/commitments", operation_id = "list_commitments", tag = "commitments", params(StateQuery),
     responses((status = 200, description = "Commitments", body = CommitmentList), ReadRefused))]
 async fn list(
     State(state): State<AppState>,
     user: User,
-    Params(which): Params<Which>,
+    Params(which): Params<StateQuery>,
 ) -> Result<Json<CommitmentList>, Problem> {
     let wanted = which.state.as_deref().map(|word| word.parse::<CommitmentState>()).transpose();
     let wanted = wanted.map_err(|error| Problem::bad_request(error.to_string()))?;

@@ -16,7 +16,7 @@ use tokio::time::{Instant, Interval, interval_at};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-use windlass_coordinator::{Live, Preview, Scope, StreamEvent};
+use windlass_coordinator::{Preview, PreviewContent, Scope, StreamEvent};
 use windlass_core::id::{SessionId, TaskId};
 
 use super::answers::ReadRefused;
@@ -256,12 +256,12 @@ async fn next(subscription: &mut Subscription, ticks: &mut Interval) -> Option<S
 pub(crate) fn preview_json(preview: &Preview) -> Option<Value> {
     let task = preview.task;
     let json = match &preview.live {
-        Live::Reply(event) => reply_json(task, event),
-        Live::Output { call, text } => {
+        PreviewContent::Reply(event) => reply_json(task, event),
+        PreviewContent::Output { call, text } => {
             json!({ "task_id": task, "kind": "output", "call": call, "text": text })
         }
         // Readers have the events that these stand for.
-        Live::Asked { .. } | Live::Ended => return None,
+        PreviewContent::Asked { .. } | PreviewContent::Ended => return None,
     };
     Some(json)
 }

@@ -59,12 +59,12 @@ struct QueueEntry {
 }
 
 /// A message and the session that it waits in.
-struct Place {
+struct QueuedMessagePath {
     session: SessionId,
     message: InjectionId,
 }
 
-impl FromRequestParts<AppState> for Place {
+impl FromRequestParts<AppState> for QueuedMessagePath {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
@@ -160,7 +160,7 @@ struct QueuedChange {
     responses((status = 200, description = "The message", body = QueuedEntry), ReadRefused, ChangeRefused))]
 async fn edit(
     State(state): State<AppState>,
-    place: Place,
+    place: QueuedMessagePath,
     Change { once: _, body }: Change<QueuedChange>,
 ) -> Result<Json<QueuedEntry>, Problem> {
     let to = body.place.map(|place| match place {
@@ -176,7 +176,10 @@ async fn edit(
 #[utoipa::path(delete, path = "/v1/sessions/{session_id}/queue/{message_id}", operation_id = "remove_queued", tag = "sessions",
     params(("session_id" = String, Path, description = "The session"), ("message_id" = String, Path, description = "The message")),
     responses((status = 204, description = "Removed"), ReadRefused, ChangeRefused))]
-async fn remove(State(state): State<AppState>, place: Place) -> Result<Response, Problem> {
+async fn remove(
+    State(state): State<AppState>,
+    place: QueuedMessagePath,
+) -> Result<Response, Problem> {
     state.queues.remove(place.session, place.message)?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
@@ -188,7 +191,7 @@ async fn remove(State(state): State<AppState>, place: Place) -> Result<Response,
     responses((status = 202, description = "What became of it", body = MessageOutcome), ReadRefused, ChangeRefused))]
 async fn send(
     State(state): State<AppState>,
-    place: Place,
+    place: QueuedMessagePath,
     _once: Once,
 ) -> Result<Response, Problem> {
     let sent = state.queues.send(&state.coordinator, place.session, place.message).await;

@@ -39,7 +39,7 @@ pub(super) fn routes() -> OpenApiRouter<AppState> {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct Place {
+struct DirectoryQuery {
     /// A directory of the project, on the server's machine. Only an admin chooses.
     directory: String,
 }
@@ -79,12 +79,12 @@ struct WorkflowList {
 }
 
 /// List the workflows of a project
-#[utoipa::path(get, path = "/v1/workflows", operation_id = "list_workflows", tag = "workflows", params(Place),
+#[utoipa::path(get, path = "/v1/workflows", operation_id = "list_workflows", tag = "workflows", params(DirectoryQuery),
     responses((status = 200, description = "Workflows", body = WorkflowList), ReadRefused))]
 async fn list(
     State(state): State<AppState>,
     user: User,
-    Params(place): Params<Place>,
+    Params(place): Params<DirectoryQuery>,
 ) -> Result<Json<WorkflowList>, Problem> {
     // What is wrong with a parameter is a bad request, not a bad body.
     let in_query = |problem: Problem| match problem.code() {

@@ -8,7 +8,7 @@ use windlass_core::id::CommitmentId;
 use windlass_core::shown::{shown, shown_line};
 use windlass_term::numbers;
 
-use super::live::{Live, Part};
+use super::live::{PageContent, Part};
 use super::pieces::{self, Action, Tone};
 use super::view::{Reading, View};
 
@@ -16,7 +16,7 @@ use super::view::{Reading, View};
 pub struct CommitmentsPage;
 
 impl View for CommitmentsPage {
-    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<Live>, Error> {
+    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
         let rows = reading.coordinator.commitments().list(&CommitmentFilter::default())?;
         let rows = rows.iter().filter(|row| reading.user.may_see(row.user_id.as_deref()));
         let parts: Vec<Part> = rows.map(|one| Part::new(one.id.to_string(), row(one))).collect();
@@ -25,7 +25,7 @@ impl View for CommitmentsPage {
             "In the role " code { "/architect" } " an agent makes commitments of what you ask for."
         };
         Ok(Some(
-            Live::new("Commitments")
+            PageContent::new("Commitments")
                 .part(
                     "no-commitments",
                     html! {
@@ -36,7 +36,7 @@ impl View for CommitmentsPage {
         ))
     }
 
-    fn frame(&self, live: &Live) -> Markup {
+    fn frame(&self, live: &PageContent) -> Markup {
         html! {
             header.page-head { div.page-title { h1 { "Commitments" } } }
             (live.place("no-commitments"))
@@ -51,7 +51,7 @@ pub struct CommitmentPage {
 }
 
 impl View for CommitmentPage {
-    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<Live>, Error> {
+    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
         let found = match reading.coordinator.commitments().get(self.id) {
             Ok(found) => found,
             Err(Error::Store(_)) => return Ok(None),
@@ -61,14 +61,14 @@ impl View for CommitmentPage {
             return Ok(None);
         }
         Ok(Some(
-            Live::new(shown_line(&found.title)).part("commitment", whole(&found)).list(
+            PageContent::new(shown_line(&found.title)).part("commitment", whole(&found)).list(
                 "evidence",
                 found.evidence.iter().map(|one| evidence(self.id, one)).collect(),
             ),
         ))
     }
 
-    fn frame(&self, live: &Live) -> Markup {
+    fn frame(&self, live: &PageContent) -> Markup {
         html! {
             (live.place("commitment"))
             h2 { "Evidence" }

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde_json::Value;
 use windlass_coordinator::is_own_file;
 use windlass_core::command::{ResultStatus, TaskResult};
-use windlass_core::compaction::{Gauge, Limits};
+use windlass_core::compaction::{Gauge, WindowLimits};
 use windlass_core::event::{
     CompactionEnd, Event, LlmResponse, Record, StatusChanged, SubAgentComplete, TaskCreated,
     ToolResult,
@@ -45,7 +45,7 @@ pub struct Conversation {
     pub changed_files: BTreeMap<String, (usize, usize)>,
     /// Commands that run in its background.
     pub processes: BTreeMap<CallId, Process>,
-    limits: Option<Limits>,
+    limits: Option<WindowLimits>,
     context_tokens: u64,
     segments: u32,
 }
@@ -78,7 +78,7 @@ impl Conversation {
             Event::TaskCreated(created) => self.create(record, created),
             Event::AgentStart(start) => {
                 self.model = Some(start.model.clone());
-                self.limits = Limits::of_segment(start).or(self.limits);
+                self.limits = WindowLimits::of_segment(start).or(self.limits);
                 self.segments += 1;
             }
             Event::AgentEnd(result) => self.end(record, result),

@@ -12,7 +12,7 @@ use windlass_core::shown::shown_line;
 use windlass_term::numbers;
 
 use super::chart::{self, Bar};
-use super::live::Live;
+use super::live::PageContent;
 use super::pieces;
 use super::view::{Reading, View};
 
@@ -26,7 +26,7 @@ const SESSIONS: usize = 15;
 pub struct CostPage;
 
 impl View for CostPage {
-    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<Live>, Error> {
+    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
         let report = reading.coordinator.costs().total(0)?;
         let filter = Filter { limit: Some(TASKS), ..Filter::default() };
         let mut rows = Vec::new();
@@ -45,7 +45,7 @@ impl View for CostPage {
         let today = reading.coordinator.now().to_zoned(TimeZone::UTC).date();
         let models: Vec<(&String, &CostSum)> = report.models.iter().collect();
         Ok(Some(
-            Live::new("Cost")
+            PageContent::new("Cost")
                 .part("sums", sums(&report.total))
                 .part("days", chart::columns("Cost by day", &by_day(&rows, today)))
                 .part("models", models_table(&models))
@@ -53,7 +53,7 @@ impl View for CostPage {
         ))
     }
 
-    fn frame(&self, live: &Live) -> Markup {
+    fn frame(&self, live: &PageContent) -> Markup {
         html! {
             header.page-head { div.page-title { h1 { "Cost" } } }
             (live.place("sums"))

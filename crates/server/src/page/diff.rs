@@ -6,21 +6,21 @@ use windlass_core::shown::shown_line;
 /// One line of a diff.
 #[derive(Debug, PartialEq, Eq)]
 struct Line<'a> {
-    kind: Kind,
+    kind: LineKind,
     old: Option<usize>,
     new: Option<usize>,
     text: &'a str,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum LineKind {
     Hunk,
     Added,
     Removed,
     Same,
 }
 
-impl Kind {
+impl LineKind {
     const fn class(self) -> &'static str {
         match self {
             Self::Hunk => "hunk",
@@ -56,7 +56,7 @@ fn table(diff: &str, path: Option<&str>) -> Markup {
             table {
                 @for line in lines(diff) {
                     tr class=(line.kind.class()) {
-                        @if line.kind == Kind::Hunk {
+                        @if line.kind == LineKind::Hunk {
                             td.ln colspan="2" {}
                             td.code { (shown_line(line.text)) }
                         } @else {
@@ -89,11 +89,11 @@ fn comment_label(line: &Line<'_>) -> String {
     }
 }
 
-const fn spoken(kind: Kind) -> &'static str {
+const fn spoken(kind: LineKind) -> &'static str {
     match kind {
-        Kind::Added => "added: ",
-        Kind::Removed => "removed: ",
-        Kind::Hunk | Kind::Same => "",
+        LineKind::Added => "added: ",
+        LineKind::Removed => "removed: ",
+        LineKind::Hunk | LineKind::Same => "",
     }
 }
 
@@ -104,8 +104,8 @@ fn number(number: Option<usize>) -> String {
 /// How many lines came and went.
 pub fn counts(diff: &str) -> (usize, usize) {
     let all = lines(diff);
-    let count = |kind: Kind| all.iter().filter(|line| line.kind == kind).count();
-    (count(Kind::Added), count(Kind::Removed))
+    let count = |kind: LineKind| all.iter().filter(|line| line.kind == kind).count();
+    (count(LineKind::Added), count(LineKind::Removed))
 }
 
 fn lines(diff: &str) -> Vec<Line<'_>> {
@@ -115,7 +115,7 @@ fn lines(diff: &str) -> Vec<Line<'_>> {
     for text in diff.lines() {
         if let Some((old_start, new_start)) = hunk_start(text) {
             (old, new, in_hunk) = (old_start, new_start, true);
-            found.push(Line { kind: Kind::Hunk, old: None, new: None, text });
+            found.push(Line { kind: LineKind::Hunk, old: None, new: None, text });
             continue;
         }
         // The names of the files; the page says them already.
@@ -123,14 +123,14 @@ fn lines(diff: &str) -> Vec<Line<'_>> {
             continue;
         }
         let kind = match text.as_bytes().first() {
-            Some(b'+') => Kind::Added,
-            Some(b'-') => Kind::Removed,
-            _ => Kind::Same,
+            Some(b'+') => LineKind::Added,
+            Some(b'-') => LineKind::Removed,
+            _ => LineKind::Same,
         };
         let line = Line {
             kind,
-            old: (kind != Kind::Added).then_some(old),
-            new: (kind != Kind::Removed).then_some(new),
+            old: (kind != LineKind::Added).then_some(old),
+            new: (kind != LineKind::Removed).then_some(new),
             text: text.get(1..).unwrap_or_default(),
         };
         old += usize::from(line.old.is_some());
@@ -161,11 +161,11 @@ mod tests {
         let numbers: Vec<_> =
             lines(DIFF).iter().map(|line| (line.kind, line.old, line.new)).collect();
         let expected = [
-            (Kind::Hunk, None, None),
-            (Kind::Same, Some(2), Some(2)),
-            (Kind::Removed, Some(3), None),
-            (Kind::Added, None, Some(3)),
-            (Kind::Same, Some(4), Some(4)),
+            (LineKind::Hunk, None, None),
+            (LineKind::Same, Some(2), Some(2)),
+            (LineKind::Removed, Some(3), None),
+            (LineKind::Added, None, Some(3)),
+            (LineKind::Same, Some(4), Some(4)),
         ];
         assert_eq!(numbers, expected);
         assert_eq!(counts(DIFF), (1, 1));

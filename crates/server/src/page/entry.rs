@@ -169,7 +169,6 @@ pub fn call(call: &Call) -> Markup {
             (diff::render(change))
         }
         @if let Some(outcome) = &call.outcome { (output(call, outcome)) }
-        @else if call.started_at.is_some() { div.live-output data-output=(call.id) {} }
     }
 }
 
@@ -203,10 +202,10 @@ fn call_state(call: &Call) -> (&'static str, Tone) {
 
 /// Why a call may run, or may not.
 fn why(check: &RiskCheck, call: &Call) -> Markup {
-    let decided = match (check.decision, &call.answered) {
-        (Decision::Allow, _) => "Allowed",
-        (Decision::Deny, _) => "Denied",
-        (Decision::Ask, _) => "A person decides",
+    let decided = match check.decision {
+        Decision::Allow => "Allowed",
+        Decision::Deny => "Denied",
+        Decision::Ask => "A person decides",
     };
     html! {
         p.why {

@@ -7,7 +7,7 @@ use windlass_coordinator::Error;
 use windlass_coordinator::health::{Check, CheckStatus};
 use windlass_core::shown::{shown, shown_line};
 
-use super::live::{Live, Part};
+use super::live::{PageContent, Part};
 use super::pieces;
 use super::view::{Query, Reading, View};
 use crate::auth::Access;
@@ -41,8 +41,8 @@ impl HealthPage {
 }
 
 impl View for HealthPage {
-    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<Live>, Error> {
-        let live = Live::new("Health");
+    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
+        let live = PageContent::new("Health");
         if reading.user.access != Access::Admin {
             let words = html! { "It shows what belongs to everybody." };
             let nothing = pieces::nothing("This page is for admins", words);
@@ -54,7 +54,7 @@ impl View for HealthPage {
         Ok(Some(live.part("summary", summary(&report)).list("checks", checks)))
     }
 
-    fn frame(&self, live: &Live) -> Markup {
+    fn frame(&self, live: &PageContent) -> Markup {
         html! {
             header.page-head {
                 div.page-title { h1 { "Health" } div.controls { a.button href="/health?again=1" { "Check again" } } }

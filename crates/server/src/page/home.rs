@@ -8,7 +8,7 @@ use windlass_term::numbers;
 
 use super::drafts::Purpose;
 use super::layout;
-use super::live::{Live, Part};
+use super::live::{PageContent, Part};
 use super::pieces;
 use super::view::{Query, Reading, View};
 
@@ -29,7 +29,7 @@ impl Home {
 }
 
 impl View for Home {
-    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<Live>, Error> {
+    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
         if self.prefill.is_empty() {
             self.prefill = reading.drafts.read(&reading.user.name, Purpose::NewSession);
         }
@@ -50,13 +50,13 @@ impl View for Home {
         }
         let none = parts.is_empty();
         Ok(Some(
-            Live::new("Sessions")
+            PageContent::new("Sessions")
                 .part("no-sessions", html! { @if none { (pieces::nothing("No sessions yet", html! { "Say above what you want done." })) } })
                 .list("sessions", parts),
         ))
     }
 
-    fn frame(&self, live: &Live) -> Markup {
+    fn frame(&self, live: &PageContent) -> Markup {
         html! {
             div.home {
                 h1 { "What should be done?" }

@@ -7,7 +7,7 @@ use windlass_coordinator::skill_proposals::Proposal;
 use windlass_coordinator::views::{OpenQuestion, QuestionRow, QuestionState};
 use windlass_core::shown::shown_line;
 
-use super::live::{Live, Part};
+use super::live::{PageContent, Part};
 use super::pieces::{self, Action};
 use super::question::{self, AskedCall};
 use super::view::{Reading, View};
@@ -19,7 +19,7 @@ const ANSWERED: u32 = 10;
 pub struct InboxPage;
 
 impl View for InboxPage {
-    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<Live>, Error> {
+    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
         let mut open = Vec::new();
         for one in reading.coordinator.inbox().open()? {
             if reading.may_see_task(one.row.task)? {
@@ -42,7 +42,7 @@ impl View for InboxPage {
         let none = open.is_empty() && proposed.is_empty();
         let (has_answers, has_proposals) = (!answered.is_empty(), !proposed.is_empty());
         Ok(Some(
-            Live::new("Inbox")
+            PageContent::new("Inbox")
                 .part("no-questions", html! {
                     @if none { (pieces::nothing("Nothing waits for you", html! { "Questions of all tasks appear here." })) }
                 })
@@ -54,7 +54,7 @@ impl View for InboxPage {
         ))
     }
 
-    fn frame(&self, live: &Live) -> Markup {
+    fn frame(&self, live: &PageContent) -> Markup {
         html! {
             div.inbox {
                 header.page-head {

@@ -5,58 +5,62 @@ use windlass_coordinator::Error;
 use windlass_coordinator::slash::TABLE;
 
 use super::assets;
-use super::live::Live;
+use super::live::PageContent;
 use super::pieces::{goal_line, icon};
 use super::view::Reading;
 use crate::auth::User;
 
 /// One entry of the navigation.
-struct Place {
+struct NavEntry {
     path: &'static str,
     name: &'static str,
     icon: &'static str,
 }
 
-const PLACES: &[Place] = &[
-    Place { path: "/", name: "Sessions", icon: r#"<path d="M3 4h14v9H9l-4 3v-3H3z"/>"# },
-    Place {
+const NAVIGATION: &[NavEntry] = &[
+    NavEntry { path: "/", name: "Sessions", icon: r#"<path d="M3 4h14v9H9l-4 3v-3H3z"/>"# },
+    NavEntry {
         path: "/inbox",
         name: "Inbox",
         icon: r#"<path d="M3 11 5 4h10l2 7v5H3zM3 11h4l1 2h4l1-2h4"/>"#,
     },
-    Place {
+    NavEntry {
         path: "/tasks",
         name: "Tasks",
         icon: r#"<path d="M4 5h1M4 10h1M4 15h1M8 5h8M8 10h8M8 15h8"/>"#,
     },
-    Place {
+    NavEntry {
         path: "/plans",
         name: "Plans",
         icon: r#"<path d="M4 4h5v4H4zM11 12h5v4h-5zM6.5 8v6H11"/>"#,
     },
-    Place {
+    NavEntry {
         path: "/commitments",
         name: "Commitments",
         icon: r#"<path d="M5 3h10v14l-5-3-5 3zM8 8l2 2 3-4"/>"#,
     },
-    Place {
+    NavEntry {
         path: "/schedules",
         name: "Schedules",
         icon: r#"<circle cx="10" cy="10" r="7"/><path d="M10 6v4l3 2"/>"#,
     },
-    Place {
+    NavEntry {
         path: "/workflows",
         name: "Workflows",
         icon: r#"<circle cx="5" cy="5" r="2"/><circle cx="15" cy="10" r="2"/><circle cx="5" cy="15" r="2"/><path d="M5 7v6M7 5h4q4 0 4 3"/>"#,
     },
-    Place {
+    NavEntry {
         path: "/skills",
         name: "Skills",
         icon: r#"<path d="M10 3 3 6.5 10 10l7-3.5zM3 10l7 3.5L17 10M3 13.5 10 17l7-3.5"/>"#,
     },
-    Place { path: "/cost", name: "Cost", icon: r#"<path d="M4 16V9M8 16V5M12 16v-5M16 16V7"/>"# },
-    Place { path: "/health", name: "Health", icon: r#"<path d="M3 10h4l2-5 3 10 2-5h3"/>"# },
-    Place {
+    NavEntry {
+        path: "/cost",
+        name: "Cost",
+        icon: r#"<path d="M4 16V9M8 16V5M12 16v-5M16 16V7"/>"#,
+    },
+    NavEntry { path: "/health", name: "Health", icon: r#"<path d="M3 10h4l2-5 3 10 2-5h3"/>"# },
+    NavEntry {
         path: "/settings",
         name: "Settings",
         icon: r#"<path d="M4 6h7M15 6h1M4 14h1M9 14h7"/><circle cx="13" cy="6" r="2"/><circle cx="7" cy="14" r="2"/>"#,
@@ -64,7 +68,7 @@ const PLACES: &[Place] = &[
 ];
 
 /// A whole page.
-pub fn page(base: &str, view: &str, user: &User, live: &Live, content: &Markup) -> Markup {
+pub fn page(base: &str, view: &str, user: &User, live: &PageContent, content: &Markup) -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" data-version=(assets::version()) data-base=(base) {
@@ -100,9 +104,9 @@ fn has_changes(view: &str) -> bool {
     path.starts_with("/tasks/") && path.ends_with("/changes")
 }
 
-fn navigation(view: &str, live: &Live) -> Markup {
+fn navigation(view: &str, live: &PageContent) -> Markup {
     let path = view.split('?').next().unwrap_or(view);
-    let is_here = |place: &Place| match place.path {
+    let is_here = |place: &NavEntry| match place.path {
         "/" => path == "/" || path.starts_with("/sessions"),
         other => path == other || path.starts_with(&format!("{other}/")),
     };
@@ -116,7 +120,7 @@ fn navigation(view: &str, live: &Live) -> Markup {
                 span { "Windlass" }
             }
             ul {
-                @for place in PLACES {
+                @for place in NAVIGATION {
                     li {
                         a href=(place.path) aria-current=[is_here(place).then_some("page")] {
                             (icon(place.icon))
@@ -137,7 +141,7 @@ fn navigation(view: &str, live: &Live) -> Markup {
 }
 
 /// Adds to a page what every page shows: how many questions wait.
-pub fn with_shell(live: Live, reading: &Reading<'_>) -> Result<Live, Error> {
+pub fn with_shell(live: PageContent, reading: &Reading<'_>) -> Result<PageContent, Error> {
     let (mut count, mut newest) = (0, None);
     for task in reading.coordinator.inbox().askers()? {
         if reading.may_see_task(task)? {

@@ -51,13 +51,13 @@ impl Render for List {
 
 /// Everything of a page that changes.
 #[derive(Clone, Debug, Default)]
-pub struct Live {
+pub struct PageContent {
     title: String,
     parts: Vec<Part>,
     lists: Vec<List>,
 }
 
-impl Live {
+impl PageContent {
     /// A page of this title, with nothing on it.
     pub fn new(title: impl Into<String>) -> Self {
         Self { title: title.into(), ..Self::default() }
@@ -126,7 +126,7 @@ pub struct Sent {
 
 impl Sent {
     /// What has changed since the last patch; `None` for nothing.
-    pub fn patch(&mut self, view: &str, live: &Live) -> Option<Patch> {
+    pub fn patch(&mut self, view: &str, live: &PageContent) -> Option<Patch> {
         let title = (self.title.as_deref() != Some(&live.title)).then(|| live.title.clone());
         let mut put = Vec::new();
         let mut kept = HashSet::new();
@@ -158,9 +158,11 @@ impl Sent {
 mod tests {
     use super::*;
 
-    fn page(title: &str, rows: &[(&str, &str)]) -> Live {
+    fn page(title: &str, rows: &[(&str, &str)]) -> PageContent {
         let row = |(id, text): &(&str, &str)| Part::new(*id, html! { (text) });
-        Live::new(title).part("head", html! { "head" }).list("rows", rows.iter().map(row).collect())
+        PageContent::new(title)
+            .part("head", html! { "head" })
+            .list("rows", rows.iter().map(row).collect())
     }
 
     fn ids(patch: &Patch) -> Vec<&str> {

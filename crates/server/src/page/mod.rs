@@ -56,7 +56,7 @@ use crate::auth::User;
 use crate::extract::Body;
 use crate::problem::Problem;
 use crate::state::AppState;
-use live::Live;
+use live::PageContent;
 
 /// The addresses of pages; [`view::of`] knows what each shows.
 const PAGES: &[&str] = &[
@@ -115,12 +115,12 @@ fn not_drawn(state: &AppState, address: &str, user: &User, problem: &Problem) ->
         a href=(address) { "Try again" }
     };
     let content = pieces::nothing("This page could not be drawn just now", words);
-    let live = Live::new("Not drawn");
+    let live = PageContent::new("Not drawn");
     page(state, problem.code(), &layout::page(&state.base, address, user, &live, &content))
 }
 
 fn nothing_here(state: &AppState, address: &str, user: &User) -> Response {
-    let live = Live::new("Not found");
+    let live = PageContent::new("Not found");
     let words = html! { "It may have been removed, or belong to somebody else. " a href="/tasks" { "See all tasks" } };
     let content = pieces::nothing("There is nothing here", words);
     page(state, StatusCode::NOT_FOUND, &layout::page(&state.base, address, user, &live, &content))

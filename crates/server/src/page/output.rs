@@ -8,7 +8,7 @@ use windlass_coordinator::outputs::Stream;
 use windlass_core::shown::shown_line;
 use windlass_term::{numbers, strip_controls};
 
-use super::live::Live;
+use super::live::PageContent;
 use super::view::{Reading, View};
 
 /// Bytes of a stream on the page; the rest is a download away.
@@ -25,7 +25,7 @@ impl OutputPage {
 }
 
 impl View for OutputPage {
-    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<Live>, Error> {
+    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
         let may_see = match reading.coordinator.artifacts().outputs().task_of(&self.call)? {
             Some(task) => reading.may_see_task(task)?,
             // An output of no task is the owner's.
@@ -50,11 +50,11 @@ impl View for OutputPage {
         if streams.is_empty() {
             return Ok(None);
         }
-        let live = Live::new("Output");
+        let live = PageContent::new("Output");
         Ok(Some(live.part("output", draw(&self.call, &streams))))
     }
 
-    fn frame(&self, live: &Live) -> Markup {
+    fn frame(&self, live: &PageContent) -> Markup {
         html! {
             header.page-head {
                 div.page-title {

@@ -8,14 +8,14 @@ use windlass_core::shown::shown_line;
 use windlass_core::status::TaskStatus;
 use windlass_term::numbers;
 
-use super::live::{Live, Part};
+use super::live::{PageContent, Part};
 use super::pieces::{self, Action, Tone};
 use super::view::{Reading, View};
 
 pub struct PlansPage;
 
 impl View for PlansPage {
-    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<Live>, Error> {
+    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
         let plans = reading.coordinator.plans();
         let mut parts = Vec::new();
         let rows = plans.list()?;
@@ -24,7 +24,7 @@ impl View for PlansPage {
         }
         let none = parts.is_empty();
         Ok(Some(
-            Live::new("Plans")
+            PageContent::new("Plans")
                 .part("no-plans", html! {
                     @if none {
                         (pieces::nothing("No plan is active", html! { "Begin one with " code { "windlass plan new" } "." }))
@@ -34,7 +34,7 @@ impl View for PlansPage {
         ))
     }
 
-    fn frame(&self, live: &Live) -> Markup {
+    fn frame(&self, live: &PageContent) -> Markup {
         html! {
             header.page-head { div.page-title { h1 { "Plans" } } }
             (live.place("no-plans"))

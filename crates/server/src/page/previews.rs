@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
-use windlass_coordinator::{Coordinator, Error, Live, Notice, Preview, StreamEvent};
+use windlass_coordinator::{Coordinator, Error, Notice, Preview, PreviewContent, StreamEvent};
 use windlass_core::id::{CallId, TaskId};
 
 /// Bytes of a partial reply; the rest is shown when it is committed.
@@ -85,48 +85,48 @@ impl Previews {
     fn add(&self, preview: Preview) {
         let mut partials = self.partials();
         match preview.live {
-            Live::Ended => drop(partials.remove(&preview.task)),
+            PreviewContent::Ended => drop(partials.remove(&preview.task)),
             live => partials.entry(preview.task).or_default().add(live),
         }
     }
 }
 
 impl Partial {
-    fn add(&mut self, live: Live) {
+    fn add(&mut self, live: PreviewContent) {
         match live {
             // What commands in the background print stays in sight.
-            Live::Asked { seq } => {
+            PreviewContent::Asked { seq } => {
                 self.drop_reply();
                 self.request = Some(seq);
                 if self.outputs.len() > MAX_OUTPUTS {
                     self.outputs.clear();
                 }
             }
-            Live::Ended => *self = Self::default(),
-            Live::Reply(StreamEvent::Text(text)) => {
+            PreviewContent::Ended => *self = Self::default(),
+            PreviewContent::Reply(StreamEvent::Text(text)) => {
                 self.retry = None;
                 if self.text.len() + text.len() <= MAX_TEXT_BYTES {
                     self.text.push_str(&text);
                 }
             }
-            Live::Reply(StreamEvent::Reasoning(text)) => {
+            PreviewContent::Reply(StreamEvent::Reasoning(text)) => {
                 self.retry = None;
                 if self.thought.len() + text.len() <= MAX_TEXT_BYTES {
                     self.thought.push_str(&text);
                 }
             }
-            Live::Reply(StreamEvent::CallStarted { name, .. }) => {
+            PreviewContent::Reply(StreamEvent::CallStarted { name, .. }) => {
                 self.retry = None;
                 self.calls.push(name);
             }
-            Live::Reply(
+            PreviewContent::Reply(
                 StreamEvent::Retrying { reason, .. } | StreamEvent::Waiting { reason, .. },
             ) => {
                 self.drop_reply();
                 self.retry = Some(reason);
             }
-            Live::Reply(StreamEvent::CallArguments { .. } | StreamEvent::Bytes(_)) => {}
-            Live::Output { call, text } => {
+            PreviewContent::Reply(StreamEvent::CallArguments { .. } | StreamEvent::Bytes(_)) => {}
+            PreviewContent::Output { call, text } => {
                 let output = self.outputs.entry(call).or_default();
                 output.push_str(&text);
                 let mut start = output.len().saturating_sub(MAX_OUTPUT_BYTES);
@@ -151,8 +151,8 @@ impl Partial {
 mod tests {
     use super::*;
 
-    fn text(text: &str) -> Live {
-        Live::Reply(StreamEvent::Text(text.to_owned()))
+    fn text(text: &str) -> PreviewContent {
+        PreviewContent::Reply(StreamEvent::Text(text.to_owned()))
     }
 
     #[test]
@@ -162,7 +162,7 @@ mod tests {
         partial.add(text("two"));
         assert_eq!(partial.text, "one two");
         let (after, reason) = (std::time::Duration::ZERO, "gone".to_owned());
-        partial.add(Live::Reply(StreamEvent::Retrying { attempt: 1, after, reason }));
+        partial.add(PreviewContent::Reply(StreamEvent::Retrying { attempt: 1, after, reason }));
         assert_eq!((partial.text.as_str(), partial.retry.as_deref()), ("", Some("gone")));
         partial.add(text("new"));
         assert_eq!((partial.text.as_str(), partial.retry.as_deref()), ("new", None));
@@ -173,7 +173,7 @@ mod tests {
         let mut partial = Partial::default();
         let call = CallId::derived("task", "1");
         for _ in 0..3000 {
-            partial.add(Live::Output { call, text: "wört ".to_owned() });
+            partial.add(PreviewContent::Output { call, text: "wört ".to_owned() });
         }
         let kept = &partial.outputs[&call];
         assert!(kept.len() <= MAX_OUTPUT_BYTES && kept.ends_with("wört "), "{}", kept.len());
@@ -184,17 +184,17 @@ mod tests {
         let (previews, task) = (Previews::default(), TaskId::derived("a", "b"));
         let call = CallId::derived("task", "1");
         let add = |live| previews.add(Preview { task, live });
-        add(Live::Asked { seq: 3 });
+        add(PreviewContent::Asked { seq: 3 });
         add(text("one"));
-        add(Live::Output { call, text: "printed".to_owned() });
+        add(PreviewContent::Output { call, text: "printed".to_owned() });
         let partial = previews.of(task).unwrap();
         assert_eq!((partial.request, partial.text.as_str()), (Some(3), "one"));
-        add(Live::Asked { seq: 7 });
+        add(PreviewContent::Asked { seq: 7 });
         let partial = previews.of(task).unwrap();
         assert_eq!((partial.request, partial.text.as_str()), (Some(7), ""));
         // A command may run on in the background.
         assert_eq!(partial.outputs[&call], "printed");
-        add(Live::Ended);
+        add(PreviewContent::Ended);
         assert_eq!(previews.of(task), None);
     }
 }

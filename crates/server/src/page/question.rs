@@ -8,6 +8,7 @@ use windlass_core::id::QuestionId;
 use windlass_core::policy::AskedPart;
 use windlass_core::question::{Answer, PERMISSION_OPTIONS, Question, QuestionKind};
 use windlass_core::shown::{shown, shown_line};
+use windlass_core::tool_name;
 use windlass_term::numbers;
 
 use super::{diff, markdown, pieces};
@@ -104,7 +105,7 @@ fn plan(question: &Question) -> Markup {
 /// The command, the change or the arguments, whole.
 fn permission(question: &Question, call: AskedCall<'_>) -> Markup {
     let command = call.arguments.get("command").and_then(Value::as_str);
-    let command = command.filter(|_| call.tool == "bash");
+    let command = command.filter(|_| call.tool == tool_name::BASH);
     let cwd = question.binding.as_ref().map(|binding| binding.cwd.as_str());
     let cwd = cwd.filter(|cwd| !cwd.is_empty());
     let parts = question.asked.as_ref().map(|asked| asked.parts.as_slice()).unwrap_or_default();

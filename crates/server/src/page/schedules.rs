@@ -8,21 +8,21 @@ use windlass_core::schedule::{Rhythm, ScheduleState};
 use windlass_core::shown::shown_line;
 use windlass_term::numbers;
 
-use super::live::{Live, Part};
+use super::live::{PageContent, Part};
 use super::pieces::{self, Action, Tone};
 use super::view::{Reading, View};
 
 pub struct SchedulesPage;
 
 impl View for SchedulesPage {
-    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<Live>, Error> {
+    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
         let rows = reading.coordinator.schedules().list()?;
         let rows = rows.iter().filter(|row| reading.user.may_see(row.schedule.user_id.as_deref()));
         let parts: Vec<Part> =
             rows.map(|one| Part::new(one.schedule.id.to_string(), row(one))).collect();
         let none = parts.is_empty();
         Ok(Some(
-            Live::new("Schedules")
+            PageContent::new("Schedules")
                 .part("no-schedules", html! {
                     @if none {
                         (pieces::nothing("Nothing is scheduled", html! { "Make one with " code { "windlass schedule add" } "." }))
@@ -32,7 +32,7 @@ impl View for SchedulesPage {
         ))
     }
 
-    fn frame(&self, live: &Live) -> Markup {
+    fn frame(&self, live: &PageContent) -> Markup {
         html! {
             header.page-head { div.page-title { h1 { "Schedules" } } }
             (live.place("no-schedules"))

@@ -17,7 +17,7 @@ use windlass_term::{numbers, strip_controls};
 use super::conversation::{Body, Conversation, Doing};
 use super::drafts::Purpose;
 use super::entry::{self, Around};
-use super::live::{Live, Part};
+use super::live::{PageContent, Part};
 use super::pieces::{self, Action};
 use super::previews::Partial;
 use super::question::{self, AskedCall};
@@ -122,7 +122,7 @@ fn asked_calls(conversation: &Conversation) -> HashMap<CallId, (String, Value)> 
 }
 
 impl View for SessionPage {
-    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<Live>, Error> {
+    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
         let session = reading.coordinator.sessions().view(self.id)?;
         if session.tasks.is_empty() || !reading.may_see_session(self.id)? {
             return Ok(None);
@@ -157,7 +157,7 @@ impl View for SessionPage {
         let current = self.tasks.last().map(|(_, conversation)| conversation);
         let title = views.first().map(|view| pieces::goal_line(&view.row.goal));
         Ok(Some(
-            Live::new(title.unwrap_or_default())
+            PageContent::new(title.unwrap_or_default())
                 .part("head", head(&drawn, current))
                 .list("log", log)
                 .part("tail", tail(&drawn, current))
@@ -167,7 +167,7 @@ impl View for SessionPage {
         ))
     }
 
-    fn frame(&self, live: &Live) -> Markup {
+    fn frame(&self, live: &PageContent) -> Markup {
         html! {
             div.session {
                 (live.place("head"))

@@ -4,19 +4,19 @@ use maud::{Markup, html};
 use windlass_coordinator::Error;
 use windlass_core::shown::shown_line;
 
-use super::live::Live;
+use super::live::PageContent;
 use super::view::{Reading, View};
 use crate::about::Setting;
 
 pub struct SettingsPage;
 
 impl View for SettingsPage {
-    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<Live>, Error> {
-        let live = Live::new("Settings");
+    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
+        let live = PageContent::new("Settings");
         Ok(Some(live.part("settings", draw(&reading.about.settings, reading))))
     }
 
-    fn frame(&self, live: &Live) -> Markup {
+    fn frame(&self, live: &PageContent) -> Markup {
         html! {
             header.page-head {
                 div.page-title { h1 { "Settings" } div.controls { button type="button" data-post="/v1/logout" data-body="{}" data-then="/login" { "Sign out" } } }

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use windlass_coordinator::Error;
 use windlass_core::shown::{shown, shown_line};
 
-use super::live::{Live, Part};
+use super::live::{PageContent, Part};
 use super::view::{Reading, View};
 use super::{markdown, pieces};
 use crate::about::Skill;
@@ -12,13 +12,13 @@ use crate::about::Skill;
 pub struct SkillsPage;
 
 impl View for SkillsPage {
-    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<Live>, Error> {
+    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
         let list = (reading.about.skills)();
         let none = list.skills.is_empty();
         let parts = list.skills.iter();
         let parts = parts.map(|one| Part::new(format!("skill-{}", one.name), card(one))).collect();
         Ok(Some(
-            Live::new("Skills")
+            PageContent::new("Skills")
                 .part("problems", html! {
                     @for problem in &list.problems { p.note.warn { span { (shown(problem)) } } }
                     @if none { (pieces::nothing("No skills", html! { "Make one with " code { "windlass skills new NAME" } "." })) }
@@ -27,7 +27,7 @@ impl View for SkillsPage {
         ))
     }
 
-    fn frame(&self, live: &Live) -> Markup {
+    fn frame(&self, live: &PageContent) -> Markup {
         html! {
             header.page-head { div.page-title { h1 { "Skills" } } }
             (live.place("problems"))

@@ -18,9 +18,9 @@ use futures_util::stream;
 use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout_at};
-use windlass_coordinator::CloseWatch;
+use windlass_coordinator::FastPollGuard;
 
-use super::live::{Live, Sent};
+use super::live::{PageContent, Sent};
 use super::view::{self, Reading, View};
 use super::{assets, layout};
 use crate::auth::User;
@@ -74,7 +74,7 @@ impl Open {
         Some(Self { address, view: Some(view), sent: Sent::default(), is_stale: false })
     }
 
-    /// Takes note of whether it could be drawn; what to say where that has changed.
+    /// Records whether the page could be drawn. Returns an event for the browser if that has changed.
     fn note(&mut self, is_stale: bool) -> Option<Event> {
         let changed = std::mem::replace(&mut self.is_stale, is_stale) != is_stale;
         let event = Event::default().event(if is_stale { "stale" } else { "fresh" });
@@ -93,7 +93,7 @@ struct Connection {
     views: Vec<Open>,
     ready: VecDeque<Event>,
     changes: watch::Receiver<u64>,
-    _close: CloseWatch,
+    _close: FastPollGuard,
     queues: watch::Receiver<u64>,
     /// Patches so far; each has its number as id.
     count: u64,
@@ -205,7 +205,7 @@ pub async fn draw(
     state: &AppState,
     user: &User,
     mut view: Box<dyn View>,
-) -> Result<(Box<dyn View>, Option<Live>), Problem> {
+) -> Result<(Box<dyn View>, Option<PageContent>), Problem> {
     let (user, about) = (user.clone(), state.about.clone());
     let (previews, drafts) = (state.previews.clone(), state.drafts.clone());
     let (checkup, queues) = (state.checkup.clone(), state.queues.clone());

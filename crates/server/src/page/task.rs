@@ -10,7 +10,7 @@ use windlass_core::shown::{shown, shown_line};
 use windlass_term::{event_lines, numbers, strip_controls};
 
 use super::conversation::Conversation;
-use super::live::{Live, Part};
+use super::live::{PageContent, Part};
 use super::view::{Query, Reading, View};
 use super::{diff, markdown, pieces, processes, session, timeline};
 
@@ -78,11 +78,11 @@ impl TaskPage {
         Ok(())
     }
 
-    fn content(&self, reading: &Reading<'_>, live: Live) -> Result<Live, Error> {
+    fn content(&self, reading: &Reading<'_>, live: PageContent) -> Result<PageContent, Error> {
         Ok(match self.tab {
             Tab::Timeline => {
                 let now = reading.coordinator.now();
-                let look = timeline::Look {
+                let look = timeline::TimelineStyle {
                     task: self.id,
                     zoom: self.zoom,
                     failed_only: self.failed_only,
@@ -131,7 +131,7 @@ impl TaskPage {
 }
 
 impl View for TaskPage {
-    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<Live>, Error> {
+    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
         let Some(row) = reading.coordinator.tasks().get(self.id)? else { return Ok(None) };
         if !reading.may_see_session(row.session_id)? {
             return Ok(None);
@@ -142,7 +142,7 @@ impl View for TaskPage {
         let Some(view) = views.iter().find(|view| view.row.id == self.id) else { return Ok(None) };
         let children = views.iter().filter(|one| one.row.parent_id == Some(self.id));
         let children: Vec<&TaskView> = children.collect();
-        let live = Live::new(pieces::goal_line(&view.row.goal))
+        let live = PageContent::new(pieces::goal_line(&view.row.goal))
             .part("head", head(view, &self.conversation, &children))
             .part("processes", {
                 let partial = reading.previews.of(self.id);
@@ -151,7 +151,7 @@ impl View for TaskPage {
         self.content(reading, live).map(Some)
     }
 
-    fn frame(&self, live: &Live) -> Markup {
+    fn frame(&self, live: &PageContent) -> Markup {
         let base = format!("/tasks/{}", self.id);
         let zoom =
             |zoom: u32| format!("?zoom={zoom}{}", if self.failed_only { "&failed=1" } else { "" });

@@ -11,7 +11,7 @@ use windlass_core::shown::shown_line;
 use windlass_core::status::TaskStatus;
 use windlass_term::numbers;
 
-use super::live::{Live, Part};
+use super::live::{PageContent, Part};
 use super::view::{Query, Reading, View};
 use super::{pieces, schedules};
 
@@ -20,9 +20,9 @@ const LIMIT: usize = 500;
 /// Tasks that are shown.
 const SHOWN: usize = 100;
 
-/// Which tasks are shown.
+/// TaskFilter tasks are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Which {
+enum TaskFilter {
     All,
     Live,
     Waiting,
@@ -31,7 +31,7 @@ enum Which {
     Failed,
 }
 
-impl Which {
+impl TaskFilter {
     const EACH: [(Self, &'static str, &'static str); 6] = [
         (Self::All, "all", "All"),
         (Self::Live, "live", "Live"),
@@ -58,13 +58,13 @@ impl Which {
 }
 
 pub struct TasksPage {
-    which: Which,
+    which: TaskFilter,
     search: String,
 }
 
 impl TasksPage {
     pub fn new(query: &Query<'_>) -> Self {
-        Self { which: Which::read(&query.get("show")), search: query.get("q") }
+        Self { which: TaskFilter::read(&query.get("show")), search: query.get("q") }
     }
 
     fn wants(&self, task: &TaskView) -> bool {
@@ -79,7 +79,7 @@ impl TasksPage {
 }
 
 impl View for TasksPage {
-    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<Live>, Error> {
+    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
         let filter = Filter { limit: Some(LIMIT), ..Filter::default() };
         let overview = Overview::read(reading.coordinator, &filter)?;
         let mut seen = HashMap::new();
@@ -106,10 +106,11 @@ impl View for TasksPage {
             .iter()
             .map(|row| Part::new(row.schedule.id.to_string(), schedules::row(row)));
         let scheduled: Vec<Part> = scheduled.collect();
-        let has_schedules =
-            !scheduled.is_empty() && self.which != Which::Done && self.which != Which::Failed;
+        let has_schedules = !scheduled.is_empty()
+            && self.which != TaskFilter::Done
+            && self.which != TaskFilter::Failed;
         Ok(Some(
-            Live::new("Tasks")
+            PageContent::new("Tasks")
                 .part("counts", html! {
                     @if count == 0 { (pieces::nothing("No such tasks", html! { "Tasks that fit the filter appear here." })) }
                     @else if more > 0 { p.earlier { "The newest " (SHOWN) " of " (count) " tasks. Search to find others." } }
@@ -120,18 +121,18 @@ impl View for TasksPage {
         ))
     }
 
-    fn frame(&self, live: &Live) -> Markup {
+    fn frame(&self, live: &PageContent) -> Markup {
         html! {
             div.tasks-page {
                 header.page-head { div.page-title { h1 { "Tasks" } } }
                 div.filters {
                     nav aria-label="Filter" {
-                        @for (which, name, words) in Which::EACH {
+                        @for (which, name, words) in TaskFilter::EACH {
                             a href=(format!("/tasks?show={name}")) aria-current=[(which == self.which).then_some("true")] { (words) }
                         }
                     }
                     form role="search" action="/tasks" method="get" {
-                        @let shown = Which::EACH.iter().find(|(which, ..)| *which == self.which).map_or("all", |(_, name, _)| name);
+                        @let shown = TaskFilter::EACH.iter().find(|(which, ..)| *which == self.which).map_or("all", |(_, name, _)| name);
                         input type="hidden" name="show" value=(shown);
                         label.visually-hidden for="q" { "Search tasks" }
                         input.field #q type="search" name="q" value=(self.search) placeholder="Search goals, directories, ids";

@@ -168,7 +168,7 @@ impl Reader {
 
 /// How a timeline is looked at.
 #[derive(Clone, Copy, Debug)]
-pub struct Look {
+pub struct TimelineStyle {
     pub task: TaskId,
     /// How many times wider than the page it is.
     pub zoom: u32,
@@ -177,7 +177,7 @@ pub struct Look {
 }
 
 /// The picture, and below it each span in words.
-pub fn draw(spans: &[Span], look: Look) -> Markup {
+pub fn draw(spans: &[Span], look: TimelineStyle) -> Markup {
     let shown: Vec<&Span> = spans.iter().filter(|span| !look.failed_only || span.failed).collect();
     let hidden = shown.len().saturating_sub(MOST);
     let shown = &shown[hidden..];
@@ -192,7 +192,7 @@ pub fn draw(spans: &[Span], look: Look) -> Markup {
     }
 }
 
-fn picture(spans: &[&Span], start: Timestamp, look: Look) -> Markup {
+fn picture(spans: &[&Span], start: Timestamp, look: TimelineStyle) -> Markup {
     let width = WIDTH * f64::from(look.zoom);
     let seconds = |at: Timestamp| at.duration_since(start).as_secs_f64();
     let end = spans.iter().map(|span| seconds(span.to.unwrap_or(look.now))).fold(0.1, f64::max);
@@ -230,7 +230,7 @@ fn picture(spans: &[&Span], start: Timestamp, look: Look) -> Markup {
     }
 }
 
-fn row(span: &Span, look: Look) -> Markup {
+fn row(span: &Span, look: TimelineStyle) -> Markup {
     html! {
         li.span.failed[span.failed] id=(format!("s{}", span.seq)) {
             span.swatch.(span.lane.name()) aria-hidden="true" {}

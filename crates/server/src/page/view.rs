@@ -5,7 +5,7 @@ use windlass_coordinator::{Coordinator, Error};
 use windlass_core::id::{SessionId, TaskId};
 
 use super::drafts::Drafts;
-use super::live::Live;
+use super::live::PageContent;
 use super::previews::Previews;
 use super::task::{Tab, TaskPage};
 use super::{
@@ -45,10 +45,10 @@ impl Reading<'_> {
 /// A page that stays up to date.
 pub trait View: Send {
     /// Reads what is new, and draws what changes. `None` where there is no such thing, or the reader may not see it.
-    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<Live>, Error>;
+    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error>;
 
     /// The page around what changes.
-    fn frame(&self, live: &Live) -> Markup;
+    fn frame(&self, live: &PageContent) -> Markup;
 }
 
 /// The page of an address; `None` for one that no page has.

@@ -13,7 +13,7 @@ use windlass_core::id::TaskId;
 use windlass_core::shown::{shown, shown_line};
 use windlass_term::{numbers, strip_controls};
 
-use super::live::{Live, Part};
+use super::live::{PageContent, Part};
 use super::question::{self, AskedCall};
 use super::view::{Reading, View};
 use super::workflows::{may_see_run, status_chip, step_tone};
@@ -24,7 +24,7 @@ pub struct WorkflowRunPage {
 }
 
 impl View for WorkflowRunPage {
-    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<Live>, Error> {
+    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
         if !may_see_run(reading, self.id)? {
             return Ok(None);
         }
@@ -42,7 +42,7 @@ impl View for WorkflowRunPage {
         let steps =
             steps.map(|one| Part::new(format!("s-{}-{}", one.step, one.attempt), step(one)));
         Ok(Some(
-            Live::new(format!("Workflow {}", shown_line(&view.workflow)))
+            PageContent::new(format!("Workflow {}", shown_line(&view.workflow)))
                 .part("head", html! { (head(&view)) @if let Some(task) = task { div.controls { (session::controls(task)) } } })
                 .list("asks", asked.iter().map(ask).collect())
                 .list("steps", steps.collect())
@@ -51,7 +51,7 @@ impl View for WorkflowRunPage {
         ))
     }
 
-    fn frame(&self, live: &Live) -> Markup {
+    fn frame(&self, live: &PageContent) -> Markup {
         html! {
             (live.place("head"))
             (live.place("asks"))

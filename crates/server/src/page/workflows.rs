@@ -9,7 +9,7 @@ use windlass_core::shown::shown_line;
 use windlass_core::status::TaskStatus;
 use windlass_term::numbers;
 
-use super::live::{Live, Part};
+use super::live::{PageContent, Part};
 use super::pieces::{self, Tone};
 use super::view::{Reading, View};
 
@@ -19,7 +19,7 @@ const RUNS: u32 = 50;
 pub struct WorkflowsPage;
 
 impl View for WorkflowsPage {
-    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<Live>, Error> {
+    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
         let workflows = reading.coordinator.workflows();
         let mut runs = Vec::new();
         for row in workflows.runs(RUNS)? {
@@ -40,7 +40,7 @@ impl View for WorkflowsPage {
             code { "windlass parallel run" } "."
         };
         Ok(Some(
-            Live::new("Workflows")
+            PageContent::new("Workflows")
                 .part("workers-title", html! {
                     @if at_work > 0 { h2 { "At work in worktrees" span.count { (at_work) } } }
                 })
@@ -50,7 +50,7 @@ impl View for WorkflowsPage {
         ))
     }
 
-    fn frame(&self, live: &Live) -> Markup {
+    fn frame(&self, live: &PageContent) -> Markup {
         html! {
             header.page-head { div.page-title { h1 { "Workflows" } } }
             (live.place("workers-title"))

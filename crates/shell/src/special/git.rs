@@ -2,7 +2,7 @@
 
 use crate::classify::{opaque, worse};
 use crate::invocation::Invocation;
-use crate::paths::{Place, Resolver, Use};
+use crate::paths::{Resolver, Use, Zone};
 use crate::state::Arg;
 use crate::table;
 use crate::walk::Walk;
@@ -140,7 +140,7 @@ pub(super) fn check(walk: &mut Walk<'_>, call: &Invocation) -> Option<Assessment
 /// `git -C ~ init`: a repository outside the workspace is changed.
 fn elsewhere(paths: &Resolver<'_>, call: &Invocation) -> Option<Assessment> {
     let mut places = call.values("-C|--git-dir|--work-tree").map(|path| paths.place(path));
-    let outside = places.any(|place| place > Place::Unknown);
+    let outside = places.any(|place| place > Zone::Unknown);
     let changes = table::program("git")
         .and_then(|entry| table::row_of(entry, call))
         .is_some_and(|row| row.class > Class::Read);

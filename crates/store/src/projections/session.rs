@@ -5,7 +5,7 @@ use windlass_core::axes::Axes;
 use windlass_core::role::Role;
 use windlass_core::session::{Rated, SessionCreated, SessionEvent, SessionRecord};
 
-use super::{Place, insert_transition};
+use super::{TransitionSource, insert_transition};
 use crate::error::Fault;
 use crate::journal::chain::Chain;
 use crate::row::{instant, json};
@@ -25,7 +25,8 @@ pub(crate) fn apply_session(tx: &Connection, record: &SessionRecord) -> Result<(
             set_axes(tx, &session, &changed.to)?;
             set("role", changed.role.map(Role::as_str))?;
             let task = changed.task.map(|task| task.to_string());
-            let place = Place { pos: record.pos, session: &session, task: task.as_deref() };
+            let place =
+                TransitionSource { pos: record.pos, session: &session, task: task.as_deref() };
             insert_transition(tx, place, changed, record.at)?;
         }
         SessionEvent::ModelChosen(chosen) => set("model", chosen.model.as_deref())?,

@@ -152,7 +152,7 @@ fn status(state: &TaskState, detail: u8, amount: u16) -> Event {
 
 fn start(state: &TaskState) -> AgentStart {
     AgentStart {
-        footing: String::new(),
+        sandbox_gaps: String::new(),
         skills: Default::default(),
         task_id: state.id(),
         goal: state.command().goal.clone(),
@@ -231,7 +231,7 @@ fn aside(detail: u8, amount: u16, at: Timestamp) -> Event {
         0 => Event::SandboxStarted(SandboxStarted {
             kind: "local".to_owned(),
             container_id: Some(text.clone()),
-            footing: text,
+            isolation: text,
         }),
         1 => Event::SandboxLost(SandboxLost { reason: text.clone(), message: text }),
         2 => Event::DoomLoopDetected(DoomLoopDetected {

@@ -30,7 +30,7 @@ fn begin(task: TaskId, system: &str) -> Event {
         goal: "fix the build".to_owned(),
         model: "test/model".to_owned(),
         container: "local".to_owned(),
-        footing: String::new(),
+        sandbox_gaps: String::new(),
         tools: vec!["read".to_owned()],
         axes: None,
         role: None,

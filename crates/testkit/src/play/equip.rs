@@ -20,7 +20,7 @@ use windlass_sandbox::Host;
 use windlass_shell::Context;
 use windlass_skills::{Scope, Skill, SkillRegistry, Skills};
 use windlass_store::Store;
-use windlass_tools::shell::Limits;
+use windlass_tools::shell::CommandLimits;
 use windlass_tools::workspace::{Places, Workspace};
 use windlass_tools::{Ledger, Notices, Registry, Shell, ToolContext};
 
@@ -36,7 +36,7 @@ const FIRST_RETRY: Duration = Duration::from_millis(1);
 pub(super) struct Props {
     base: String,
     store: Store,
-    limits: scene::Limits,
+    limits: scene::SceneLimits,
     vision: bool,
     instructions: Option<String>,
     skills: PathBuf,
@@ -126,14 +126,17 @@ impl Props {
             contract: self.contract.clone(),
             compaction,
             container: "host".to_owned(),
-            footing: String::new(),
+            sandbox_gaps: String::new(),
             instructions: self.instructions.clone(),
             surroundings: None,
             compact_at_plan_step: false,
             guard: Thresholds::default(),
             sub_agent_timeout: Duration::from_secs(300),
-            sub_agents: tree::Limits { max_depth: 2, max_agents: 32 },
-            budget: budget::Limits { turns: self.limits.turns, ..budget::Limits::default() },
+            sub_agents: tree::AgentLimits { max_depth: 2, max_agents: 32 },
+            budget: budget::SpendingLimits {
+                turns: self.limits.turns,
+                ..budget::SpendingLimits::default()
+            },
             price: None,
         }
     }
@@ -151,7 +154,7 @@ impl Props {
         let environment: Vec<_> = std::env::vars().collect();
         let data = self.store.dir().root().to_owned();
         let host = Host::new(data, directory.to_owned(), &environment, &[])?;
-        let limits = Limits {
+        let limits = CommandLimits {
             default_timeout: Duration::from_secs(120),
             max_timeout: Duration::from_secs(600),
             shown_bytes: 32_000,

@@ -13,7 +13,7 @@
 //! skills: {painting: "---\n…"}      # the text of each SKILL.md
 //! instructions: Two coats.          # what AGENTS.md would say
 //! vision: true                      # whether the model can see, else not
-//! limits: {max_iterations: 3}       # see `Limits`
+//! limits: {max_iterations: 3}       # see `SceneLimits`
 //! before: [{send: hurry}]           # happens before the first segment
 //! at_request: {2: [{send: stop}]}   # happens when the second request arrives
 //! then: [{answer: blue}, resume]    # after a segment; each is followed by the next segment
@@ -60,7 +60,7 @@ pub(super) struct Scene {
     #[serde(default)]
     pub(super) vision: bool,
     #[serde(default)]
-    pub(super) limits: Limits,
+    pub(super) limits: SceneLimits,
     #[serde(default)]
     pub(super) before: Vec<Step>,
     #[serde(default)]
@@ -84,7 +84,7 @@ const fn yes() -> bool {
 /// Limits of the agent; what is not given is as generous as the defaults.
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Limits {
+pub(super) struct SceneLimits {
     /// The most rounds of tool calls.
     pub(super) max_iterations: Option<u32>,
     /// The largest tool result in the context, in tokens.

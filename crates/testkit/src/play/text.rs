@@ -156,16 +156,16 @@ pub(super) fn mask(text: &str, root: &Path) -> String {
         }
         let (word, after) = rest.split_at(end);
         masked.push_str(&match kind(word) {
-            Kind::Id(prefix) => {
+            WordKind::Id(prefix) => {
                 let place = ids.iter().position(|id| *id == word).unwrap_or_else(|| {
                     ids.push(word);
                     ids.len() - 1
                 });
                 format!("{prefix}{}", place + 1)
             }
-            Kind::Hash => "HASH".to_owned(),
-            Kind::Time => "TIME".to_owned(),
-            Kind::Plain => word.to_owned(),
+            WordKind::Hash => "HASH".to_owned(),
+            WordKind::Time => "TIME".to_owned(),
+            WordKind::Plain => word.to_owned(),
         });
         rest = after;
     }
@@ -188,28 +188,28 @@ fn is_word(char: char) -> bool {
     char.is_ascii_alphanumeric() || "_:".contains(char)
 }
 
-enum Kind<'a> {
+enum WordKind<'a> {
     Id(&'a str),
     Hash,
     Time,
     Plain,
 }
 
-fn kind(word: &str) -> Kind<'_> {
+fn kind(word: &str) -> WordKind<'_> {
     let upper = |byte: u8| byte.is_ascii_digit() || byte.is_ascii_uppercase();
     if let Some(at) = word.rfind('_')
         && word.len() - at - 1 == 26
         && word[at + 1..].bytes().all(upper)
     {
-        return Kind::Id(&word[..=at]);
+        return WordKind::Id(&word[..=at]);
     }
     if word.len() >= 32 && word.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return Kind::Hash;
+        return WordKind::Hash;
     }
     // The day and the time of `2026-11-16T03:33:08.123Z` are one word.
     let time: String = word.chars().map(|it| if it.is_ascii_digit() { '0' } else { it }).collect();
     if time == "00T00:00:00" {
-        return Kind::Time;
+        return WordKind::Time;
     }
-    Kind::Plain
+    WordKind::Plain
 }

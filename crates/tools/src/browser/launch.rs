@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use windlass_sandbox::{Command, Kind, LoopbackProxy, Sandbox, Stdin};
+use windlass_sandbox::{Command, LoopbackProxy, Sandbox, SandboxKind, Stdin};
 
 use super::connection::Connection;
 use super::scene::Scene;
@@ -86,7 +86,7 @@ async fn start(config: &Config) -> Result<Chromium, Error> {
     argv.extend(QUIET_FLAGS.iter().chain(&TASK_FLAGS).map(|flag| (*flag).to_owned()));
     // The sandbox that it runs in is the stronger one, and does not let it make its own. On the host its own is all there
     // is, and only root cannot have it.
-    if report.kind != Kind::Host || rustix::process::geteuid().is_root() {
+    if report.kind != SandboxKind::Host || rustix::process::geteuid().is_root() {
         argv.push("--no-sandbox".to_owned());
     }
     let command = Command {

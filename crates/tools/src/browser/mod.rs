@@ -43,7 +43,7 @@ pub use cookies::parse_cookies;
 use launch::Chromium;
 pub use launch::QUIET_FLAGS;
 use saved::{Element, Form, Saved};
-use session::{Place, Session};
+use session::{CallSite, Session};
 
 /// How long a browser runs that nobody calls.
 pub const IDLE_LIMIT: Duration = Duration::from_secs(120);
@@ -143,13 +143,13 @@ pub struct Browser(Arc<Shared>);
 struct Shared {
     config: Config,
     /// Held for a whole call: one at a time uses the browser.
-    live: tokio::sync::Mutex<Live>,
+    live: tokio::sync::Mutex<OpenBrowser>,
     /// What each agent has last seen.
     saved: Mutex<HashMap<TaskId, Saved>>,
 }
 
 #[derive(Default)]
-struct Live {
+struct OpenBrowser {
     chromium: Option<Chromium>,
     sessions: HashMap<TaskId, Session>,
 }
@@ -185,7 +185,7 @@ impl Shared {
         self.saved.lock().unwrap_or_else(PoisonError::into_inner).insert(task, Saved::default());
     }
 
-    async fn run(&self, given: Arguments, place: Place, decided: Decided) -> Outcome {
+    async fn run(&self, given: Arguments, place: CallSite, decided: Decided) -> Outcome {
         let mut live = self.live.lock().await;
         let task = place.task;
         match self.perform(&mut live, given, &place, decided).await {
@@ -193,7 +193,7 @@ impl Shared {
             Err(error) => {
                 // A browser that is gone is started again by the next call.
                 if matches!(error, Error::Gone(_) | Error::NotStarted(_)) {
-                    *live = Live::default();
+                    *live = OpenBrowser::default();
                 }
                 let mut outcome = Outcome::failure(format!("{error}."));
                 if let Some(session) = live.sessions.get(&task)
@@ -210,9 +210,9 @@ impl Shared {
 
     async fn perform(
         &self,
-        live: &mut Live,
+        live: &mut OpenBrowser,
         given: Arguments,
-        place: &Place,
+        place: &CallSite,
         decided: Decided,
     ) -> Result<Outcome, Error> {
         let task = place.task;
@@ -221,7 +221,7 @@ impl Shared {
             return Ok(Outcome::ok("The browser is closed."));
         }
         if live.chromium.as_ref().is_some_and(|chromium| !chromium.connection.is_alive()) {
-            *live = Live::default();
+            *live = OpenBrowser::default();
         }
         let chromium = match &mut live.chromium {
             Some(chromium) => chromium,
@@ -298,7 +298,7 @@ impl Tool for Browser {
                 })?;
             let saved = self.0.saved(task);
             let judged = judge(&self.0.config.reach, &given, &saved)?;
-            let place = Place {
+            let place = CallSite {
                 task,
                 call: call.id,
                 workspace: Arc::clone(&context.workspace),

@@ -32,7 +32,7 @@ const DOWNLOAD_PATIENCE: Duration = Duration::from_secs(15);
 const TAB_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Who calls, and where files and pictures go.
-pub(super) struct Place {
+pub(super) struct CallSite {
     pub task: TaskId,
     pub call: CallId,
     pub workspace: Arc<Workspace>,
@@ -40,7 +40,7 @@ pub(super) struct Place {
     pub limit_tokens: u64,
 }
 
-impl Place {
+impl CallSite {
     /// Where downloads and pictures are, as an agent writes it.
     fn directory(&self) -> String {
         self.workspace.layout().path(Own::Scratch)
@@ -65,7 +65,7 @@ impl Session {
     pub async fn open(
         connection: &Connection,
         config: &Config,
-        place: &Place,
+        place: &CallSite,
         saved: Saved,
         action: Action,
     ) -> Result<Self, Error> {
@@ -95,7 +95,7 @@ impl Session {
         &self,
         connection: &Connection,
         config: &Config,
-        place: &Place,
+        place: &CallSite,
     ) -> Result<(), Error> {
         let directory = place.directory();
         let workspace = Arc::clone(&place.workspace);
@@ -220,7 +220,7 @@ impl Session {
         &mut self,
         connection: &Connection,
         given: &Arguments,
-        place: &Place,
+        place: &CallSite,
         decided: Decided,
     ) -> Result<Outcome, Error> {
         let before = self.tabs(connection).len();
@@ -281,7 +281,7 @@ impl Session {
     async fn refused(
         &mut self,
         connection: &Connection,
-        place: &Place,
+        place: &CallSite,
         error: Error,
     ) -> Result<Outcome, Error> {
         let shown = self.shown(connection, place, "").await?;
@@ -294,7 +294,7 @@ impl Session {
         &mut self,
         page: &Page<'_>,
         given: &Arguments,
-        place: &Place,
+        place: &CallSite,
         may_submit: bool,
     ) -> Result<Done, Error> {
         let text = given.text.as_deref().unwrap_or_default();
@@ -418,7 +418,7 @@ impl Session {
     async fn shown(
         &mut self,
         connection: &Connection,
-        place: &Place,
+        place: &CallSite,
         words: &str,
     ) -> Result<Outcome, Error> {
         let page = self.page(connection)?;
@@ -472,7 +472,7 @@ impl Session {
     }
 
     /// What became of downloads that have begun; one that takes long is reported later.
-    async fn downloads(&self, connection: &Connection, place: &Place) -> Vec<String> {
+    async fn downloads(&self, connection: &Connection, place: &CallSite) -> Vec<String> {
         let ended = |scene: &mut super::scene::Scene| {
             let mut all = scene.downloads.values();
             all.all(|download| download.state != DownloadState::Running).then_some(())
@@ -547,7 +547,7 @@ fn entered(given: &Arguments, is_choice: bool) -> Entered {
 }
 
 /// Keeps a picture for a model that can see, and as a file.
-async fn keep_screenshot(place: &Place, bytes: Vec<u8>, url: String) -> Result<Outcome, Error> {
+async fn keep_screenshot(place: &CallSite, bytes: Vec<u8>, url: String) -> Result<Outcome, Error> {
     let path = format!("{}/screenshot-{}.png", place.directory(), place.call);
     let (workspace, pictures, call) =
         (Arc::clone(&place.workspace), place.pictures.clone(), place.call);

@@ -7,7 +7,7 @@ use windlass_core::policy::{Assessment, Class, Risk};
 use windlass_core::tool_name;
 
 use super::{Builtin, act};
-use crate::tool::{Call, Category, Kind, Prepared, ToolContext};
+use crate::tool::{Call, Category, Executor, Prepared, ToolContext};
 
 pub(super) struct AskUser;
 
@@ -31,7 +31,7 @@ impl Builtin for AskUser {
     const CATEGORY: Category = Category::Communication;
     const MIN_CLASS: (Class, Risk) = (Class::Note, Risk::Low);
     const IS_ALWAYS_ALLOWED: bool = true;
-    const KIND: Kind = Kind::Question;
+    const KIND: Executor = Executor::Question;
 
     fn prepare(_context: ToolContext, call: Call, _given: Asked) -> Result<Prepared, Outcome> {
         let assessment = Assessment::of(Class::Note, "asks the user");

@@ -213,7 +213,7 @@ impl Search {
             self.skipped += 1;
             return ControlFlow::Continue(());
         };
-        let mut found = Found {
+        let mut found = Matches {
             lines: String::new(),
             count: 0,
             binary: false,
@@ -235,7 +235,7 @@ impl Search {
         if self.shown >= self.limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    fn report(&mut self, path: &str, found: &Found) {
+    fn report(&mut self, path: &str, found: &Matches) {
         self.matching_files += 1;
         let text = &mut self.text;
         if !text.is_empty() {
@@ -274,7 +274,7 @@ impl<R: Read> Read for Stoppable<'_, R> {
 }
 
 /// What one file holds.
-struct Found {
+struct Matches {
     lines: String,
     count: usize,
     binary: bool,
@@ -282,7 +282,7 @@ struct Found {
     keep: bool,
 }
 
-impl Found {
+impl Matches {
     fn line(&mut self, number: Option<u64>, mark: char, bytes: &[u8]) {
         if !self.keep {
             return;
@@ -297,7 +297,7 @@ impl Found {
     }
 }
 
-impl Sink for Found {
+impl Sink for Matches {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, io::Error> {

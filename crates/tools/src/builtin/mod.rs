@@ -38,7 +38,7 @@ use windlass_core::outcome::{Outcome, Recovery};
 use windlass_core::policy::{Assessment, Class, Risk};
 
 use crate::schema;
-use crate::tool::{Act, Call, Category, Kind, Prepared, Subject, Tool, ToolContext};
+use crate::tool::{Act, Call, Category, Executor, Prepared, Subject, Tool, ToolContext};
 use crate::workspace::{self, Scanned, Stop};
 
 /// All of them, in the order the model is shown them.
@@ -74,7 +74,7 @@ pub(crate) trait Builtin: Send + Sync + 'static {
     const DESCRIPTION: &'static str;
     const CATEGORY: Category;
     const MIN_CLASS: (Class, Risk);
-    const KIND: Kind = Kind::Plain;
+    const KIND: Executor = Executor::Plain;
     const IS_NOTE: bool = false;
     const IS_ALWAYS_ALLOWED: bool = Self::IS_NOTE;
     const ALIASES: &'static [&'static str] = &[];
@@ -118,7 +118,7 @@ impl<B: Builtin> Tool for B {
         B::MIN_CLASS
     }
 
-    fn kind(&self) -> Kind {
+    fn executor(&self) -> Executor {
         B::KIND
     }
 

@@ -11,7 +11,7 @@ use windlass_core::tool_name;
 
 use super::{Builtin, act, counted, path_error};
 use crate::tool::{Call, Category, Prepared, ToolContext};
-use crate::workspace::{Error, Opened, Place, Workspace};
+use crate::workspace::{Error, Opened, Root, Workspace};
 
 pub(super) struct PublishDeliverable;
 
@@ -55,7 +55,7 @@ impl Builtin for PublishDeliverable {
 
 fn open(workspace: &Workspace, path: &str) -> Result<Opened, Outcome> {
     match workspace.read(path) {
-        Ok(opened) if matches!(opened.place, Place::Workspace | Place::Added(_)) => Ok(opened),
+        Ok(opened) if matches!(opened.place, Root::Workspace | Root::Added(_)) => Ok(opened),
         Ok(_) => Err(Outcome::failure(format!(
             "`{path}` is not a file of the workspace. Copy it there first, then publish the copy."
         ))),

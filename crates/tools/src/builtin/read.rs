@@ -15,7 +15,7 @@ use super::{Builtin, path_error, scanning};
 use crate::output::readable;
 use crate::pictures::keep_picture;
 use crate::tool::{Call, Category, Prepared, ToolContext};
-use crate::workspace::{self, MAX_HASHED_BYTES, Opened, Place, Stop, hex};
+use crate::workspace::{self, MAX_HASHED_BYTES, Opened, Root, Stop, hex};
 
 /// Lines shown where no limit is asked for.
 const DEFAULT_LINES: usize = 2_000;
@@ -83,7 +83,7 @@ fn read(context: &ToolContext, given: &Arguments, stop: &Stop) -> Outcome {
         Ok(seen) => {
             let outcome = seen.outcome(&path, first);
             // A file that was named but not shown has not been seen.
-            if matches!(place, Place::Workspace | Place::Added(_))
+            if matches!(place, Root::Workspace | Root::Added(_))
                 && !outcome.is_error()
                 && seen.binary.is_none()
             {

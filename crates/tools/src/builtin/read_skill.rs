@@ -9,7 +9,7 @@ use windlass_skills::{Context, Skill, Skills};
 
 use super::{Builtin, act, read_only};
 use crate::output::neutralize;
-use crate::tool::{Call, Category, Facts, Prepared, ToolContext};
+use crate::tool::{Call, Category, Prepared, TaskFacts, ToolContext};
 use crate::workspace::content_hash;
 
 /// How many other files of a skill are named; the rest can be listed.
@@ -41,7 +41,7 @@ impl Builtin for ReadSkill {
     }
 }
 
-fn read(skills: &Skills, name: &str, facts: &Facts) -> Outcome {
+fn read(skills: &Skills, name: &str, facts: &TaskFacts) -> Outcome {
     let viewer = facts.viewer;
     match skills.get(name) {
         Some(skill)

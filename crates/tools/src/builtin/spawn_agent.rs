@@ -10,7 +10,7 @@ use windlass_core::tool_name;
 
 use super::edit::refuse_unseen;
 use super::{Builtin, act, path_error};
-use crate::tool::{Call, Category, Kind, Prepared, ToolContext};
+use crate::tool::{Call, Category, Executor, Prepared, ToolContext};
 use crate::workspace::Purpose;
 
 /// The longest that a sub-agent may be given.
@@ -63,7 +63,7 @@ impl Builtin for SpawnAgent {
     const CATEGORY: Category = Category::Orchestration;
     const MIN_CLASS: (Class, Risk) = (Class::Delegate, Risk::Medium);
     const ALIASES: &'static [&'static str] = &["task"];
-    const KIND: Kind = Kind::SubAgent;
+    const KIND: Executor = Executor::SubAgent;
 
     fn prepare(context: ToolContext, call: Call, given: Spawned) -> Result<Prepared, Outcome> {
         if given.timeout_seconds.is_some_and(|seconds| seconds > MAX_TIMEOUT_SECONDS) {

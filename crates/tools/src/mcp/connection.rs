@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use windlass_core::layout::WORKSPACE;
 use windlass_sandbox::{
-    Chunk, Command, IsolationReport, KILL_GRACE, Kind, Running, Sandbox, Stdin, Stream,
+    Chunk, Command, IsolationReport, KILL_GRACE, Running, Sandbox, SandboxKind, Stdin, Stream,
 };
 
 use super::definition::{Definition, Transport};
@@ -144,7 +144,7 @@ fn command(definition: &Definition, sandbox: &dyn Sandbox) -> Command {
         Transport::Stdio { command, args, env } => {
             // The host has the workspace at its own path only.
             let at = |arg: &String| match arg.as_str() {
-                WORKSPACE if kind == Kind::Host => cwd.display().to_string(),
+                WORKSPACE if kind == SandboxKind::Host => cwd.display().to_string(),
                 _ => arg.clone(),
             };
             let argv = std::iter::once(command.clone()).chain(args.iter().map(at)).collect();

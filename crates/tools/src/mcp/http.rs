@@ -169,11 +169,12 @@ impl Watched {
 /// Whether a message is the response that its stream was opened for, and not a notice on the way to it.
 fn is_response(data: &str) -> bool {
     #[derive(serde::Deserialize)]
-    struct Kind {
+    struct Answered {
         result: Option<serde::de::IgnoredAny>,
         error: Option<serde::de::IgnoredAny>,
     }
-    serde_json::from_str(data).is_ok_and(|kind: Kind| kind.result.is_some() || kind.error.is_some())
+    serde_json::from_str(data)
+        .is_ok_and(|kind: Answered| kind.result.is_some() || kind.error.is_some())
 }
 
 /// The SDK keeps the type of this error to itself; its words are all there is.

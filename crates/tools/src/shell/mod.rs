@@ -30,14 +30,14 @@ pub struct Shell {
     store: Store,
     task: TaskId,
     clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
-    limits: Limits,
+    limits: CommandLimits,
     gate: Context,
     background: Background,
 }
 
 /// How long commands may take, and how much of what they print is kept at hand.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct CommandLimits {
     /// When the call does not say.
     pub default_timeout: Duration,
     pub max_timeout: Duration,
@@ -52,7 +52,7 @@ impl Shell {
         store: Store,
         task: TaskId,
         clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
-        limits: Limits,
+        limits: CommandLimits,
         gate: Context,
     ) -> Self {
         Self { sandbox, store, task, clock, limits, gate, background: Background::default() }

@@ -33,7 +33,7 @@ pub use layout::OwnFiles;
 pub use protect::{FileKind, Purpose};
 pub use scan::{Entry, Scanned, Shown, Stop};
 pub use tree::Tree;
-pub use walk::Place;
+pub use walk::Root;
 pub use write::{Happened, Replacement};
 
 use walk::{Parents, Spot, open_beneath};
@@ -87,7 +87,7 @@ pub struct Opened {
     /// Its path, links resolved, as an agent writes it.
     pub path: String,
     /// Which tree it is in.
-    pub place: Place,
+    pub place: Root,
     /// Its size when it was opened.
     pub size: u64,
     pub file: File,
@@ -146,9 +146,9 @@ impl Workspace {
     fn kind_of(&self, spot: &Spot) -> FileKind {
         let inner = spot.parts().join("/");
         let full = match spot.place {
-            Place::Workspace => format!("{}/{inner}", self.real.display()),
-            Place::Added(_) => spot.path(),
-            Place::Skills | Place::Trace => return FileKind::Ordinary,
+            Root::Workspace => format!("{}/{inner}", self.real.display()),
+            Root::Added(_) => spot.path(),
+            Root::Skills | Root::Trace => return FileKind::Ordinary,
         };
         if files::is_secret(&full) {
             FileKind::Secret
@@ -227,7 +227,7 @@ impl Workspace {
         (directory, name): (BorrowedFd<'_>, &str),
         kind: FileType,
         path: String,
-        place: Place,
+        place: Root,
     ) -> Result<Opened, Error> {
         if let Some(error) = special(kind, &path) {
             return Err(error);

@@ -17,7 +17,7 @@ use rustix::fs::{AtFlags, Dir, FileType, OFlags};
 use windlass_core::layout::IGNORE_FILE;
 use windlass_core::policy::files;
 
-use super::walk::{Parents, Place, Spot, open_beneath};
+use super::walk::{Parents, Root, Spot, open_beneath};
 use super::{Error, Opened, Workspace, read_bounded};
 
 /// Entries looked at in one scan; about as many as the largest repositories have.
@@ -66,7 +66,7 @@ pub struct Entry<'a> {
     directory: &'a OwnedFd,
     name: &'a str,
     file_type: FileType,
-    place: Place,
+    place: Root,
 }
 
 impl Entry<'_> {
@@ -84,9 +84,9 @@ impl Entry<'_> {
     pub fn is_secret(&self) -> bool {
         let workspace = self.workspace;
         let full = match self.place {
-            Place::Workspace => workspace.real.join(self.inner).display().to_string(),
-            Place::Added(_) => self.path.to_owned(),
-            Place::Skills | Place::Trace => return false,
+            Root::Workspace => workspace.real.join(self.inner).display().to_string(),
+            Root::Added(_) => self.path.to_owned(),
+            Root::Skills | Root::Trace => return false,
         };
         files::is_secret(&full)
     }
@@ -180,7 +180,7 @@ fn join(above: &str, name: &str) -> String {
 /// A scan under way.
 struct Scan<'a> {
     workspace: &'a Workspace,
-    place: Place,
+    place: Root,
     shown: Shown,
     stop: &'a Stop,
     each: &'a mut dyn FnMut(&Entry<'_>) -> ControlFlow<()>,
@@ -223,7 +223,7 @@ impl Scan<'_> {
         let (path, below) = (join(here.path, name), join(here.below, name));
         let inner = join(here.inner, name);
         let is_directory = kind == FileType::Directory;
-        let is_hidden = matches!(self.place, Place::Added(_))
+        let is_hidden = matches!(self.place, Root::Added(_))
             && self.workspace.refuse_hidden_path(&path).is_err();
         if is_hidden || self.is_left_out(name, &inner, is_directory) {
             return ControlFlow::Continue(());
@@ -286,7 +286,7 @@ impl Scan<'_> {
         if name.eq_ignore_ascii_case(".git") || (name.starts_with('.') && !self.shown.hidden) {
             return true;
         }
-        if self.place != Place::Workspace {
+        if self.place != Root::Workspace {
             return false;
         }
         let parts: Vec<_> = path.split('/').collect();
@@ -312,7 +312,7 @@ impl Scan<'_> {
 
     /// The rules of the directories above the one the scan starts in.
     fn take_rules_above(&mut self, path: &str) {
-        if self.place != Place::Workspace || path.is_empty() {
+        if self.place != Root::Workspace || path.is_empty() {
             return;
         }
         self.take_rules_of("");
@@ -322,7 +322,7 @@ impl Scan<'_> {
     }
 
     fn take_rules_of(&mut self, directory: &str) {
-        if self.place != Place::Workspace || self.shown.ignored {
+        if self.place != Root::Workspace || self.shown.ignored {
             return;
         }
         let mut rules = GitignoreBuilder::new("");

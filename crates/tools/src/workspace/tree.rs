@@ -31,7 +31,7 @@ pub struct Tree {
 impl Workspace {
     /// Looks at all files of the workspace. Names those that were changed at or after `since`.
     pub fn tree(&self, since: Option<Timestamp>) -> Result<Tree, Error> {
-        let mut look = Look { hash: Sha256::new(), bytes: 0, changed: Vec::new(), since };
+        let mut look = ChangeScan { hash: Sha256::new(), bytes: 0, changed: Vec::new(), since };
         let shown = Shown { hidden: true, ignored: false };
         let mut each = |entry: &Entry<'_>| {
             let parts: Vec<_> = entry.inner().split('/').collect();
@@ -45,14 +45,14 @@ impl Workspace {
     }
 }
 
-struct Look {
+struct ChangeScan {
     hash: Sha256,
     bytes: u64,
     changed: Vec<String>,
     since: Option<Timestamp>,
 }
 
-impl Look {
+impl ChangeScan {
     fn file(&mut self, entry: &Entry<'_>) {
         self.part(entry.inner().as_bytes());
         let Some(opened) = entry.is_file().then(|| entry.open().ok()).flatten() else {

@@ -28,7 +28,7 @@ const MAX_NAME_BYTES: usize = 255;
 
 /// The tree that a path is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Root {
     /// The workspace itself.
     Workspace,
     /// The merged skills, read-only.
@@ -50,7 +50,7 @@ pub(super) enum Parents {
 
 /// Where a walk arrived: a name, which may or may not exist, in an open directory.
 pub(crate) struct Spot {
-    pub place: Place,
+    pub place: Root,
     /// An `O_PATH` handle.
     pub directory: OwnedFd,
     /// One name, not a link at the time of the check; `.` for the top of a tree.
@@ -77,7 +77,7 @@ impl Spot {
 struct Walk<'a> {
     workspace: &'a Workspace,
     asked: &'a str,
-    place: Place,
+    place: Root,
     top: OwnedFd,
     /// The directories below the top, each with its name.
     trail: Vec<(String, OwnedFd)>,
@@ -90,13 +90,13 @@ struct Walk<'a> {
 
 impl Workspace {
     /// A walked path as an agent writes it.
-    fn shown(&self, place: Place, parts: &[String]) -> String {
+    fn shown(&self, place: Root, parts: &[String]) -> String {
         let below = parts.join("/");
         match place {
-            Place::Workspace => self.places.layout.relative(&below),
-            Place::Skills => format!("/skills/{below}"),
-            Place::Trace => format!("{}/{below}", self.places.layout.path(Own::Trace)),
-            Place::Added(number) => {
+            Root::Workspace => self.places.layout.relative(&below),
+            Root::Skills => format!("/skills/{below}"),
+            Root::Trace => format!("{}/{below}", self.places.layout.path(Own::Trace)),
+            Root::Added(number) => {
                 let top = self.places.added.get(number).map_or("", |added| added.path.as_str());
                 if below.is_empty() { top.to_owned() } else { format!("{top}/{below}") }
             }
@@ -128,28 +128,28 @@ impl Workspace {
     }
 
     /// The tree that a path is in and what is below its top. A relative one begins where the agent started.
-    fn enter(&self, path: &str, asked: &str) -> Result<(Place, String), Error> {
+    fn enter(&self, path: &str, asked: &str) -> Result<(Root, String), Error> {
         if !path.starts_with('/') {
             let start = self.places.layout.below();
-            return Ok((Place::Workspace, format!("{start}/{path}")));
+            return Ok((Root::Workspace, format!("{start}/{path}")));
         }
         let below = |top: &str| {
             let rest = path.strip_prefix(top.trim_end_matches('/'))?;
             (rest.is_empty() || rest.starts_with('/')).then(|| rest.to_owned())
         };
         let added = self.places.added.iter().enumerate();
-        let added = added.map(|(number, added)| (added.path.as_str(), Place::Added(number)));
-        let names = self.names.iter().map(|name| (name.as_str(), Place::Workspace));
+        let added = added.map(|(number, added)| (added.path.as_str(), Root::Added(number)));
+        let names = self.names.iter().map(|name| (name.as_str(), Root::Workspace));
         let found = added
             .chain(names)
-            .chain([(WORKSPACE, Place::Workspace), ("/skills", Place::Skills)])
+            .chain([(WORKSPACE, Root::Workspace), ("/skills", Root::Skills)])
             .filter_map(|(top, place)| Some((top.len(), place, below(top)?)))
             // Of one inside another the inner; of equal ones the first.
             .reduce(|best, next| if next.0 > best.0 { next } else { best });
         found.map(|(_, place, rest)| (place, rest)).ok_or_else(|| self.outside(asked))
     }
 
-    fn open_tree(&self, place: Place, asked: &str) -> Result<OwnedFd, Error> {
+    fn open_tree(&self, place: Root, asked: &str) -> Result<OwnedFd, Error> {
         let missing = || Error::NotFound { path: asked.to_owned() };
         // The read-only places are opened again each time: skills are swapped as a whole directory.
         let open = |path: &Path| {
@@ -160,16 +160,16 @@ impl Workspace {
             )
         };
         match place {
-            Place::Workspace => {
+            Root::Workspace => {
                 self.root.try_clone().map_err(|source| Error::Io { path: asked.to_owned(), source })
             }
-            Place::Skills => {
+            Root::Skills => {
                 open(self.places.skills.as_deref().ok_or_else(missing)?).map_err(|_| missing())
             }
-            Place::Trace => {
+            Root::Trace => {
                 open(self.places.trace.as_deref().ok_or_else(missing)?).map_err(|_| missing())
             }
-            Place::Added(number) => {
+            Root::Added(number) => {
                 let added = self.places.added.get(number).ok_or_else(missing)?;
                 open(Path::new(&added.path)).map_err(|_| missing())
             }
@@ -190,7 +190,7 @@ impl Walk<'_> {
             }
             if let Some(names) = self.names_to_traces(&name) {
                 self.pending.truncate(self.pending.len() - names);
-                self.jump(Place::Trace)?;
+                self.jump(Root::Trace)?;
                 continue;
             }
             match rustix::fs::statat(self.here(), name.as_str(), AtFlags::SYMLINK_NOFOLLOW) {
@@ -226,7 +226,7 @@ impl Walk<'_> {
     /// whether the directories above them exist or not.
     fn names_to_traces(&self, name: &str) -> Option<usize> {
         self.workspace.places.trace.as_ref()?;
-        if self.place != Place::Workspace {
+        if self.place != Root::Workspace {
             return None;
         }
         let traces = self.workspace.places.layout.inner(Own::Trace);
@@ -255,7 +255,7 @@ impl Walk<'_> {
         self.pending.extend(names);
     }
 
-    fn jump(&mut self, place: Place) -> Result<(), Error> {
+    fn jump(&mut self, place: Root) -> Result<(), Error> {
         self.top = self.workspace.open_tree(place, self.asked)?;
         self.place = place;
         self.trail.clear();
@@ -335,9 +335,9 @@ impl Walk<'_> {
         let shown = workspace.shown(place, &parts);
         let spot = Spot { place, directory, name, file_type, parts, shown };
         match place {
-            Place::Workspace => workspace.refuse_hidden(&spot.parts(), asked)?,
-            Place::Added(_) => workspace.refuse_hidden_path(&spot.shown)?,
-            Place::Skills | Place::Trace => {}
+            Root::Workspace => workspace.refuse_hidden(&spot.parts(), asked)?,
+            Root::Added(_) => workspace.refuse_hidden_path(&spot.shown)?,
+            Root::Skills | Root::Trace => {}
         }
         Ok(spot)
     }
@@ -363,7 +363,7 @@ impl Workspace {
     /// Refuses a place that `purpose` may not write.
     pub(super) fn refuse_writing_to(
         &self,
-        place: Place,
+        place: Root,
         parts: &[&str],
         purpose: Purpose,
         asked: &str,
@@ -373,22 +373,22 @@ impl Workspace {
             Err(Error::Protected { path: asked.to_owned(), why })
         };
         match place {
-            Place::Workspace => {
+            Root::Workspace => {
                 protect::writable(parts, purpose, &self.places.layout)?;
                 self.refuse_hidden(parts, asked)
             }
-            Place::Added(number) => match self.places.added.get(number) {
+            Root::Added(number) => match self.places.added.get(number) {
                 Some(added) if added.writable => protect::refuse_git(parts, || asked.to_owned()),
                 Some(_) | None => read_only(),
             },
-            Place::Skills | Place::Trace => read_only(),
+            Root::Skills | Root::Trace => read_only(),
         }
     }
 
     /// Whether this is the directory of this task's own files in a person's workspace.
-    fn is_task_directory(&self, place: Place, parts: &[&str]) -> bool {
+    fn is_task_directory(&self, place: Root, parts: &[&str]) -> bool {
         let Some(task) = self.places.layout.task() else { return false };
-        place == Place::Workspace
+        place == Root::Workspace
             && parts.join("/").eq_ignore_ascii_case(&format!("{TASKS_DIRECTORY}/{task}"))
     }
 }

@@ -14,16 +14,16 @@ use windlass_sandbox::Host;
 use windlass_shell::Context;
 use windlass_skills::{SkillRegistry, Skills};
 use windlass_store::{Options, Store};
-use windlass_tools::shell::Limits;
+use windlass_tools::shell::CommandLimits;
 use windlass_tools::workspace::{Places, Workspace};
-use windlass_tools::{Call, Facts, Ledger, Notices, Prepared, Registry, Shell, ToolContext};
+use windlass_tools::{Call, Ledger, Notices, Prepared, Registry, Shell, TaskFacts, ToolContext};
 
 /// Commands on the host: what isolates them has tests of its own.
 fn shell(workspace: &Path, store: Store) -> Shell {
     let (data, workspace) = (store.dir().root().to_owned(), workspace.to_owned());
     let environment: Vec<_> = std::env::vars().collect();
     let host = Host::new(data, workspace.clone(), &environment, &[]).unwrap();
-    let limits = Limits {
+    let limits = CommandLimits {
         default_timeout: Duration::from_secs(120),
         max_timeout: Duration::from_secs(600),
         shown_bytes: 32_000,
@@ -38,7 +38,7 @@ pub struct Bench {
     pub outside: TempDir,
     pub world: ToolContext,
     pub registry: Registry,
-    pub facts: Facts,
+    pub facts: TaskFacts,
     pub stop: CancellationToken,
     pub store: Store,
     _data: TempDir,
@@ -71,7 +71,7 @@ impl Bench {
             outside,
             world,
             registry: Registry::builtin(),
-            facts: Facts::default(),
+            facts: TaskFacts::default(),
             stop: CancellationToken::new(),
             store,
             _data: data,

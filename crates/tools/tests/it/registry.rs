@@ -7,7 +7,7 @@ use serde_json::json;
 use windlass_core::axes::PermissionProfile;
 use windlass_core::layout::Layout;
 use windlass_tools::registry::{MAX_ARGUMENT_BYTES, reachable_under};
-use windlass_tools::{Kind, Registry, Subject, Tool};
+use windlass_tools::{Executor, Registry, Subject, Tool};
 
 #[test]
 fn every_schema_of_ours_compiles_and_no_two_names_are_alike() {
@@ -24,7 +24,7 @@ fn the_tools_stand_in_a_stable_order_with_their_risk_and_category() {
     let mut table = String::new();
     for tool in Registry::builtin().iter() {
         let (class, risk) = tool.min_class();
-        let by = if tool.kind() == Kind::Plain { "" } else { "loop" };
+        let by = if tool.executor() == Executor::Plain { "" } else { "loop" };
         let row = format!("{:20} {risk:7} {class:5} {:20} {by}", tool.name(), tool.category());
         writeln!(table, "{}", row.trim_end()).unwrap();
     }

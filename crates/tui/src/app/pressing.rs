@@ -11,7 +11,7 @@ use crate::host::Layout;
 use crate::keymap::Action;
 use crate::keys::{Code, Key};
 use crate::mode_line;
-use crate::overlay::{Asked, DiffOf, Kind};
+use crate::overlay::{Asked, DiffOf, ViewKind};
 use crate::view;
 
 /// Commands of the terminal itself; all others are the coordinator's.
@@ -30,12 +30,12 @@ const PAGES: &[(&str, Action)] = &[
 ];
 
 /// Commands that open a page when nothing follows them.
-const VIEWS: &[(&str, Kind)] = &[
-    ("/workflow", Kind::Workflows),
-    ("/parallel", Kind::Workers),
-    ("/plans", Kind::Plan),
-    ("/commitments", Kind::Commitments),
-    ("/roles", Kind::Roles),
+const VIEWS: &[(&str, ViewKind)] = &[
+    ("/workflow", ViewKind::Workflows),
+    ("/parallel", ViewKind::Workers),
+    ("/plans", ViewKind::Plan),
+    ("/commitments", ViewKind::Commitments),
+    ("/roles", ViewKind::Roles),
 ];
 
 const RAW: &str = "raw: as it was written, for copying; Alt+V goes back";
@@ -197,7 +197,9 @@ impl App {
             // Inline, the terminal scrolls by itself.
             Code::PageUp => self.scrolled += self.size.rows / 2,
             Code::PageDown => self.scrolled = self.scrolled.saturating_sub(self.size.rows / 2),
-            Code::Char('?') if self.writing.is_blank() => return vec![Effect::Load(Kind::Help)],
+            Code::Char('?') if self.writing.is_blank() => {
+                return vec![Effect::Load(ViewKind::Help)];
+            }
             _ => return self.writing.key(key, view::composer_columns(self.size)),
         }
         Vec::new()
@@ -394,15 +396,15 @@ impl App {
 }
 
 /// The page that a key opens.
-fn page_of(action: Action) -> Option<Kind> {
+fn page_of(action: Action) -> Option<ViewKind> {
     Some(match action {
-        Action::Transcript => Kind::Transcript { task: None },
-        Action::Diff => Kind::Diff(DiffOf::Turn),
-        Action::Tasks => Kind::Tasks,
-        Action::Inbox => Kind::Inbox,
-        Action::Sessions => Kind::Sessions { everywhere: false },
-        Action::Agents => Kind::Agents,
-        Action::Help => Kind::Help,
+        Action::Transcript => ViewKind::Transcript { task: None },
+        Action::Diff => ViewKind::Diff(DiffOf::Turn),
+        Action::Tasks => ViewKind::Tasks,
+        Action::Inbox => ViewKind::Inbox,
+        Action::Sessions => ViewKind::Sessions { everywhere: false },
+        Action::Agents => ViewKind::Agents,
+        Action::Help => ViewKind::Help,
         _ => return None,
     })
 }

@@ -32,7 +32,7 @@ pub struct Laid {
 }
 
 /// Where a character is drawn.
-pub(super) struct Place {
+pub(super) struct CharPosition {
     pub at: usize,
     pub row: usize,
     pub column: usize,
@@ -77,7 +77,7 @@ impl Draft {
         laid
     }
 
-    pub(super) fn places(&self, columns: usize) -> Vec<Place> {
+    pub(super) fn places(&self, columns: usize) -> Vec<CharPosition> {
         let columns = columns.max(2);
         let (mut places, mut row, mut used) = (Vec::new(), 0, 0);
         for (at, grapheme) in self.text.grapheme_indices(true) {
@@ -85,7 +85,7 @@ impl Draft {
             if grapheme != "\n" && used > 0 && used + wide > columns {
                 (row, used) = (row + 1, 0);
             }
-            places.push(Place { at, row, column: used });
+            places.push(CharPosition { at, row, column: used });
             match grapheme {
                 "\n" => (row, used) = (row + 1, 0),
                 _ => used += wide,
@@ -94,7 +94,7 @@ impl Draft {
         if used >= columns {
             (row, used) = (row + 1, 0);
         }
-        places.push(Place { at: self.text.len(), row, column: used });
+        places.push(CharPosition { at: self.text.len(), row, column: used });
         places
     }
 

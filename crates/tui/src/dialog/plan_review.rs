@@ -6,7 +6,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 use windlass_core::shown::shown_line;
 use windlass_term::Paint;
-use windlass_term::question::Place;
+use windlass_term::question::Canvas;
 
 use super::Pressed;
 use crate::keys::{Code, Key};
@@ -110,7 +110,7 @@ impl PlanReview {
     }
 
     /// The plan with its comments, and which of these rows are the line that a comment would be about.
-    pub fn rows(&self, place: Place) -> (Vec<String>, Option<Range<usize>>) {
+    pub fn rows(&self, place: Canvas) -> (Vec<String>, Option<Range<usize>>) {
         let (paint, columns) = (place.paint, place.columns.unwrap_or(usize::MAX));
         let mut rows = Vec::new();
         let mut focus = None;

@@ -4,7 +4,7 @@ use windlass_core::id::{QuestionId, SessionId, TaskId};
 use windlass_core::role::Role;
 use windlass_term::strip_controls;
 
-use super::{Asked, Kind};
+use super::{Asked, ViewKind};
 use crate::keys::{Code, Key};
 
 /// What an entry stands for.
@@ -34,7 +34,7 @@ pub struct Item {
 /// A list and where the person is in it.
 #[derive(Clone, Debug)]
 pub struct List {
-    pub kind: Kind,
+    pub kind: ViewKind,
     pub title: String,
     items: Vec<Item>,
     selected: usize,
@@ -45,9 +45,9 @@ pub struct List {
 }
 
 impl List {
-    pub fn new(kind: Kind, title: impl Into<String>, items: Vec<Item>) -> Self {
+    pub fn new(kind: ViewKind, title: impl Into<String>, items: Vec<Item>) -> Self {
         // Sessions are searched by typing: their list has no other letters.
-        let is_typing = matches!(kind, Kind::Sessions { .. });
+        let is_typing = matches!(kind, ViewKind::Sessions { .. });
         let mut list = Self {
             kind,
             title: title.into(),
@@ -90,26 +90,32 @@ impl List {
         }
         if self.is_typing {
             let keys = match self.kind {
-                Kind::Sessions { everywhere: true } => {
+                ViewKind::Sessions { everywhere: true } => {
                     "Enter opens · Tab only this directory · Esc"
                 }
-                Kind::Sessions { everywhere: false } => "Enter opens · Tab all directories · Esc",
+                ViewKind::Sessions { everywhere: false } => {
+                    "Enter opens · Tab all directories · Esc"
+                }
                 _ => "Enter · Esc",
             };
             return format!("search: {}  {keys}", self.filter);
         }
         let keys = match self.kind {
-            Kind::Tasks => {
+            ViewKind::Tasks => {
                 "Enter watch · t transcript · p pause · r resume · c cancel · / search · Esc"
             }
-            Kind::Inbox => "Enter answer · / search · Esc",
-            Kind::Workflows => {
+            ViewKind::Inbox => "Enter answer · / search · Esc",
+            ViewKind::Workflows => {
                 "Enter steps · t transcript · p pause · r resume · c cancel · / search · Esc"
             }
-            Kind::Workers => "Enter transcript · p pause · r resume · c cancel · / search · Esc",
-            Kind::Commitments => "/ search · Esc",
-            Kind::Roles => "Enter takes the role · Esc",
-            Kind::Agents => "Enter transcript · m message · p pause · r resume · c cancel · Esc",
+            ViewKind::Workers => {
+                "Enter transcript · p pause · r resume · c cancel · / search · Esc"
+            }
+            ViewKind::Commitments => "/ search · Esc",
+            ViewKind::Roles => "Enter takes the role · Esc",
+            ViewKind::Agents => {
+                "Enter transcript · m message · p pause · r resume · c cancel · Esc"
+            }
             _ => "Enter · Esc",
         };
         keys.to_owned()
@@ -133,8 +139,8 @@ impl List {
             Code::Home => self.go(isize::MIN / 2),
             Code::End => self.go(isize::MAX / 2),
             Code::Tab => {
-                if let Kind::Sessions { everywhere } = self.kind {
-                    return Asked::Open(Kind::Sessions { everywhere: !everywhere });
+                if let ViewKind::Sessions { everywhere } = self.kind {
+                    return Asked::Open(ViewKind::Sessions { everywhere: !everywhere });
                 }
             }
             Code::Enter => return self.choose(),
@@ -153,7 +159,7 @@ impl List {
     }
 
     fn escape(&mut self) -> Asked {
-        let is_search = matches!(self.kind, Kind::Sessions { .. });
+        let is_search = matches!(self.kind, ViewKind::Sessions { .. });
         match (self.is_typing, self.filter.is_empty(), is_search) {
             (true, false, _) => self.filter.clear(),
             (true, true, false) => self.is_typing = false,
@@ -178,8 +184,12 @@ impl List {
                 self.go(1);
                 Asked::Nothing
             }
-            ('t', Some(Target::Task(task))) => Asked::Open(Kind::Transcript { task: Some(task) }),
-            ('m', Some(Target::Task(task))) if self.kind == Kind::Agents => Asked::WriteAbout(task),
+            ('t', Some(Target::Task(task))) => {
+                Asked::Open(ViewKind::Transcript { task: Some(task) })
+            }
+            ('m', Some(Target::Task(task))) if self.kind == ViewKind::Agents => {
+                Asked::WriteAbout(task)
+            }
             ('p', Some(Target::Task(task))) => Asked::Pause(task),
             ('r', Some(Target::Task(task))) => Asked::Resume(task),
             ('c', Some(Target::Task(task))) if confirming == Some(task) => Asked::Cancel(task),
@@ -193,10 +203,10 @@ impl List {
 
     fn choose(&self) -> Asked {
         match (self.current().map(|item| item.target), &self.kind) {
-            (Some(Target::Task(task)), Kind::Agents | Kind::Workers) => {
-                Asked::Open(Kind::Transcript { task: Some(task) })
+            (Some(Target::Task(task)), ViewKind::Agents | ViewKind::Workers) => {
+                Asked::Open(ViewKind::Transcript { task: Some(task) })
             }
-            (Some(Target::Task(run)), Kind::Workflows) => Asked::Open(Kind::Run { run }),
+            (Some(Target::Task(run)), ViewKind::Workflows) => Asked::Open(ViewKind::Run { run }),
             (Some(Target::Task(task)), _) => Asked::OpenTask(task),
             (Some(Target::Session(session)), _) => Asked::OpenSession(session),
             (Some(Target::Question(question)), _) => Asked::ShowQuestion(question),

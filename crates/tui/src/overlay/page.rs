@@ -2,7 +2,7 @@
 
 use windlass_term::strip_controls;
 
-use super::{Asked, DiffOf, Kind};
+use super::{Asked, DiffOf, ViewKind};
 use crate::keys::{Code, Key};
 use crate::text::rows;
 
@@ -33,7 +33,7 @@ impl PageLine {
 /// A text and where the person is in it.
 #[derive(Clone, Debug)]
 pub struct Page {
-    pub kind: Kind,
+    pub kind: ViewKind,
     pub title: String,
     lines: Vec<PageLine>,
     /// The lines as they are seen at this width.
@@ -65,7 +65,7 @@ struct Search {
 }
 
 impl Page {
-    pub fn new(kind: Kind, title: impl Into<String>, lines: Vec<PageLine>) -> Self {
+    pub fn new(kind: ViewKind, title: impl Into<String>, lines: Vec<PageLine>) -> Self {
         Self {
             kind,
             title: title.into(),
@@ -127,7 +127,8 @@ impl Page {
             (true, false) => " · u unfolds",
         };
         let jump = if self.lines.iter().any(|line| line.is_heading) { " · [ ] jump" } else { "" };
-        let diff = if matches!(self.kind, Kind::Diff(_)) { " · Tab other changes" } else { "" };
+        let diff =
+            if matches!(self.kind, ViewKind::Diff(_)) { " · Tab other changes" } else { "" };
         format!("{count} lines, {percent} % · / searches{jump}{unfold}{diff} · Esc closes")
     }
 
@@ -161,9 +162,9 @@ impl Page {
             Code::Char('n') => self.find_next(height),
             Code::Char('N') => self.find_previous(),
             Code::Tab => {
-                if let Kind::Diff(of) = self.kind {
+                if let ViewKind::Diff(of) = self.kind {
                     let next: DiffOf = of.next();
-                    return Asked::Open(Kind::Diff(next));
+                    return Asked::Open(ViewKind::Diff(next));
                 }
             }
             _ => {}

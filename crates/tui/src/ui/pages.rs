@@ -11,7 +11,7 @@ use windlass_term::Paint;
 use super::{PAGE_CHECK, Ui};
 use crate::app::Input;
 use crate::keymap::{Action, Keymap};
-use crate::overlay::{Kind, Overlay, Page, PageLine};
+use crate::overlay::{Overlay, Page, PageLine, ViewKind};
 
 /// What a job needs to read a page.
 struct Reader {
@@ -24,9 +24,9 @@ struct Reader {
 }
 
 impl Ui {
-    pub(super) fn load(&mut self, kind: Kind) {
+    pub(super) fn load(&mut self, kind: ViewKind) {
         self.reload_at = Some(tokio::time::Instant::now() + PAGE_CHECK);
-        if kind == Kind::Help {
+        if kind == ViewKind::Help {
             let page = help(&self.options.settings.keymap, self.app.enhanced_keys);
             self.take_in(Input::Loaded(Box::new(Overlay::Page(page))));
             return;
@@ -44,21 +44,21 @@ impl Ui {
 }
 
 impl Reader {
-    fn read(&self, kind: Kind) -> Result<Overlay, Error> {
+    fn read(&self, kind: ViewKind) -> Result<Overlay, Error> {
         Ok(match kind {
-            Kind::Tasks => Overlay::List(self.tasks()?),
-            Kind::Inbox => Overlay::List(self.inbox()?),
-            Kind::Sessions { everywhere } => Overlay::List(self.sessions(everywhere)?),
-            Kind::Agents => Overlay::List(self.agents()?),
-            Kind::Workflows => Overlay::List(self.workflows()?),
-            Kind::Workers => Overlay::List(self.workers()?),
-            Kind::Commitments => Overlay::List(self.commitments()?),
-            Kind::Roles => Overlay::List(self.roles()),
-            Kind::Run { run } => Overlay::Page(self.run(run)?),
-            Kind::Plan => Overlay::Page(self.plan()?),
-            Kind::Transcript { task } => Overlay::Page(self.transcript(task)?),
-            Kind::Diff(of) => Overlay::Page(self.diff(of)?),
-            Kind::Help | Kind::Text => Overlay::Page(Page::new(kind, "", Vec::new())),
+            ViewKind::Tasks => Overlay::List(self.tasks()?),
+            ViewKind::Inbox => Overlay::List(self.inbox()?),
+            ViewKind::Sessions { everywhere } => Overlay::List(self.sessions(everywhere)?),
+            ViewKind::Agents => Overlay::List(self.agents()?),
+            ViewKind::Workflows => Overlay::List(self.workflows()?),
+            ViewKind::Workers => Overlay::List(self.workers()?),
+            ViewKind::Commitments => Overlay::List(self.commitments()?),
+            ViewKind::Roles => Overlay::List(self.roles()),
+            ViewKind::Run { run } => Overlay::Page(self.run(run)?),
+            ViewKind::Plan => Overlay::Page(self.plan()?),
+            ViewKind::Transcript { task } => Overlay::Page(self.transcript(task)?),
+            ViewKind::Diff(of) => Overlay::Page(self.diff(of)?),
+            ViewKind::Help | ViewKind::Text => Overlay::Page(Page::new(kind, "", Vec::new())),
         })
     }
 }
@@ -88,5 +88,5 @@ fn help(keymap: &Keymap, enhanced: bool) -> Page {
     lines.push(PageLine::of(
         "Bind keys in `[tui.keys]`: such as `editor = \"f4\"`. `/help` lists commands.",
     ));
-    Page::new(Kind::Help, "keys", lines)
+    Page::new(ViewKind::Help, "keys", lines)
 }

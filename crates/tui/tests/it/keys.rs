@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use windlass_tui::app::Effect;
 use windlass_tui::keymap::{Action, Keymap, Meaning, name, parse};
 use windlass_tui::keys::{Code, Decoder, Event, Key};
-use windlass_tui::overlay::{DiffOf, Kind};
+use windlass_tui::overlay::{DiffOf, ViewKind};
 
 use crate::world::{PLAIN, World, bindings, settings};
 
@@ -113,7 +113,7 @@ fn a_chord_is_pressed_key_by_key() {
     assert_eq!(world.take_effects(), [Effect::Edit("half".to_owned())]);
     world.key(Key::ctrl('x'));
     world.types("d");
-    assert_eq!(world.take_effects(), [Effect::Load(Kind::Diff(DiffOf::Turn))]);
+    assert_eq!(world.take_effects(), [Effect::Load(ViewKind::Diff(DiffOf::Turn))]);
     // What belongs to no chord is not typed either, and Esc gives one up.
     world.key(Key::ctrl('x'));
     world.types("q");

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use serde_json::json;
-use windlass_coordinator::{Live, Preview, StreamEvent};
+use windlass_coordinator::{Preview, PreviewContent, StreamEvent};
 use windlass_core::axes::{PermissionProfile, RunControl, WorkMode};
 use windlass_core::id::{CallId, TaskId};
 use windlass_core::role::Role;
 use windlass_tui::app::{Input, Phase, SessionFacts};
 use windlass_tui::completion::Command;
 use windlass_tui::keys::{Code, Key};
-use windlass_tui::overlay::{DiffOf, Item, Kind, List, Overlay, Page, PageLine, Target};
+use windlass_tui::overlay::{DiffOf, Item, List, Overlay, Page, PageLine, Target, ViewKind};
 
 use crate::world::{World, axes, call, event};
 
@@ -103,7 +103,7 @@ fn a_list_of_tasks() {
             line: format!("7K2M{n:03} running       3m  $0.0123  fix the flaky test number {n}"),
             preview: vec![format!("task {n}"), "next: it works; Enter watches it".to_owned()],
         };
-        let list = List::new(Kind::Tasks, "tasks", (1..=30).map(item).collect());
+        let list = List::new(ViewKind::Tasks, "tasks", (1..=30).map(item).collect());
         world.input(Input::Loaded(Box::new(Overlay::List(list))));
         world.key(Key::plain(Code::Down));
     }));
@@ -114,7 +114,7 @@ fn a_page_of_text() {
     insta::assert_snapshot!(at_every_size(|world| {
         let lines = (0..100)
             .map(|n| PageLine::of(format!("{n} a line that may be too long for this terminal")));
-        let page = Page::new(Kind::Help, "keys", lines.collect());
+        let page = Page::new(ViewKind::Help, "keys", lines.collect());
         world.input(Input::Loaded(Box::new(Overlay::Page(page))));
     }));
 }
@@ -203,7 +203,7 @@ fn a_reply_on_its_way_and_sub_agents_at_work() {
         });
         world.record(task, event("llm_request", request));
         let text = "The sum is **wrong**:\n\n- it begins at one\n- it ends too early\n";
-        let live = Live::Reply(StreamEvent::Text(text.to_owned()));
+        let live = PreviewContent::Reply(StreamEvent::Text(text.to_owned()));
         world.input(Input::Preview(Box::new(Preview { task, live })));
         world.wait(Duration::from_secs(2));
     }));
@@ -246,14 +246,14 @@ fn what_waits_for_a_person() {
         ),
         item(Target::Text, "  2h  proposed skill `run-the-tests`"),
     ];
-    insta::assert_snapshot!(list(Kind::Inbox, "waits for you", &items));
+    insta::assert_snapshot!(list(ViewKind::Inbox, "waits for you", &items));
 }
 
 #[test]
 fn other_conversations() {
     let session = windlass_core::id::SessionId::new(jiff::Timestamp::UNIX_EPOCH);
     let items = vec![item(Target::Session(session), "  3m  paused     fix the flaky test")];
-    let kind = Kind::Sessions { everywhere: false };
+    let kind = ViewKind::Sessions { everywhere: false };
     insta::assert_snapshot!(list(kind, "conversations of this directory", &items));
 }
 
@@ -263,7 +263,7 @@ fn sub_agents_and_background_commands() {
         item(task_target(1), "running     look at the left half"),
         item(Target::Heading, "& python3 -m http.server"),
     ];
-    insta::assert_snapshot!(list(Kind::Agents, "sub-agents and background commands", &items));
+    insta::assert_snapshot!(list(ViewKind::Agents, "sub-agents and background commands", &items));
 }
 
 #[test]
@@ -274,31 +274,33 @@ fn workflows_and_their_runs() {
         item(Target::Heading, "Runs"),
         item(task_target(1), "7K2M001 running     3m  ship             at review"),
     ];
-    insta::assert_snapshot!(list(Kind::Workflows, "workflows", &items));
+    insta::assert_snapshot!(list(ViewKind::Workflows, "workflows", &items));
 }
 
 #[test]
 fn workers_in_worktrees() {
     let items = vec![item(task_target(1), "7K2M001 windlass    $0.02  $ cargo test")];
-    insta::assert_snapshot!(list(Kind::Workers, "workers in worktrees", &items));
+    insta::assert_snapshot!(list(ViewKind::Workers, "workers in worktrees", &items));
 }
 
 #[test]
 fn commitments_and_roles() {
     let promised = vec![item(Target::Text, "7K2M001 open       use JWT")];
     let roles = vec![item(Target::Role(Role::Auditor), "auditor    reviews, changes nothing")];
-    let both =
-        [list(Kind::Commitments, "commitments", &promised), list(Kind::Roles, "roles", &roles)];
+    let both = [
+        list(ViewKind::Commitments, "commitments", &promised),
+        list(ViewKind::Roles, "roles", &roles),
+    ];
     insta::assert_snapshot!(both.join("\n"));
 }
 
 #[test]
 fn pages_to_read() {
     let pages = [
-        (Kind::Transcript { task: None }, "transcript"),
-        (Kind::Diff(DiffOf::Turn), "changes of this turn"),
-        (Kind::Plan, "plan"),
-        (Kind::Run { run: TaskId::new(jiff::Timestamp::UNIX_EPOCH) }, "run of a workflow"),
+        (ViewKind::Transcript { task: None }, "transcript"),
+        (ViewKind::Diff(DiffOf::Turn), "changes of this turn"),
+        (ViewKind::Plan, "plan"),
+        (ViewKind::Run { run: TaskId::new(jiff::Timestamp::UNIX_EPOCH) }, "run of a workflow"),
     ];
     let all = pages.map(|(kind, title)| {
         at_every_size(|world| {
@@ -324,7 +326,7 @@ fn item(target: Target, line: &str) -> Item {
     Item { target, line: line.to_owned(), preview }
 }
 
-fn list(kind: Kind, title: &str, items: &[Item]) -> String {
+fn list(kind: ViewKind, title: &str, items: &[Item]) -> String {
     at_every_size(|world| {
         let list = List::new(kind.clone(), title, items.to_vec());
         world.input(Input::Loaded(Box::new(Overlay::List(list))));

@@ -3,7 +3,7 @@
 use windlass_core::axes::{PermissionProfile, RunControl, WorkMode};
 use windlass_tui::app::{Effect, Input, Phase};
 use windlass_tui::keys::{Code, Key};
-use windlass_tui::mode_line::{Look, Mode};
+use windlass_tui::mode_line::{Mode, ModeLineStyle};
 
 use crate::world::{COLOURS, PLAIN, World, axes, settings};
 
@@ -14,8 +14,8 @@ fn mode(work: WorkMode, control: RunControl, profile: PermissionProfile) -> Mode
 const BUILD: (WorkMode, RunControl, PermissionProfile) =
     (WorkMode::Build, RunControl::Autonomous, PermissionProfile::Trusted);
 
-fn look(columns: usize) -> Look {
-    Look { columns, is_bright: false }
+fn look(columns: usize) -> ModeLineStyle {
+    ModeLineStyle { columns, is_bright: false }
 }
 
 fn world(work: WorkMode, control: RunControl, columns: usize, rows: usize) -> World {

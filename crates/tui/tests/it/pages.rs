@@ -3,7 +3,7 @@
 use windlass_core::id::{SessionId, TaskId};
 use windlass_tui::app::{Effect, Input};
 use windlass_tui::keys::{Code, Key};
-use windlass_tui::overlay::{Item, Kind, List, Overlay, Page, PageLine, Target};
+use windlass_tui::overlay::{Item, List, Overlay, Page, PageLine, Target, ViewKind};
 
 use crate::world::World;
 
@@ -13,7 +13,7 @@ fn page(lines: usize) -> Overlay {
         19 => PageLine::folded(format!("hidden {n}")),
         _ => PageLine::of(format!("line {n}")),
     };
-    let kind = Kind::Transcript { task: None };
+    let kind = ViewKind::Transcript { task: None };
     Overlay::Page(Page::new(kind, "transcript", (0..lines).map(line).collect()))
 }
 
@@ -74,7 +74,7 @@ fn tasks_are_chosen_steered_and_cancelled_only_by_two_presses() {
         preview: vec![format!("about {second}")],
     };
     let list = |count: i64| {
-        Overlay::List(List::new(Kind::Tasks, "tasks", (1..=count).map(item).collect()))
+        Overlay::List(List::new(ViewKind::Tasks, "tasks", (1..=count).map(item).collect()))
     };
     let mut world = world(list(40));
     world.key(Key::plain(Code::Down));
@@ -101,11 +101,11 @@ fn sub_agents_are_steered_singly() {
         line: format!("running {task}"),
         preview: Vec::new(),
     };
-    let list = List::new(Kind::Agents, "sub-agents", ids.iter().map(item).collect());
+    let list = List::new(ViewKind::Agents, "sub-agents", ids.iter().map(item).collect());
     let mut world = world(Overlay::List(list));
     world.key(Key::plain(Code::Down));
     world.types("prt");
-    let opened = Effect::Load(Kind::Transcript { task: Some(ids[1]) });
+    let opened = Effect::Load(ViewKind::Transcript { task: Some(ids[1]) });
     let wanted = [Effect::Pause(ids[1]), Effect::Resume(ids[1]), opened];
     assert_eq!(world.take_effects(), wanted);
     world.types("m");
@@ -129,12 +129,12 @@ fn sessions_are_found_by_typing_and_by_a_paste() {
         preview: Vec::new(),
     };
     let items = vec![item(1, "fix the parser"), item(2, "write the docs")];
-    let kind = Kind::Sessions { everywhere: false };
+    let kind = ViewKind::Sessions { everywhere: false };
     let mut world = world(Overlay::List(List::new(kind, "conversations", items)));
     world.types("wri");
     world.paste("te the");
     world.key(Key::plain(Code::Tab));
-    assert_eq!(world.take_effects(), [Effect::Load(Kind::Sessions { everywhere: true })]);
+    assert_eq!(world.take_effects(), [Effect::Load(ViewKind::Sessions { everywhere: true })]);
     world.types("\n");
     assert_eq!(world.take_effects().last(), Some(&Effect::OpenSession(session(2))));
 }

@@ -11,7 +11,7 @@ use windlass_core::axes::UnknownValue;
 
 use super::raw::{RawFile, RawInput, RawPlace, RawRunner, Text, nearest};
 use super::{
-    Base, DefinitionError, DefinitionErrors, Input, KNOWN_RUNNERS, MAX_STEPS, OWN_RUNNER, Place,
+    Base, Checkout, DefinitionError, DefinitionErrors, Input, KNOWN_RUNNERS, MAX_STEPS, OWN_RUNNER,
     Step, Work, Workflow, WorktreeSpec,
 };
 use crate::template::RESERVED;
@@ -34,7 +34,7 @@ pub(super) fn checked(
         inputs: check.inputs(raw.inputs, text),
         runner: OWN_RUNNER.to_owned(),
         runners: check.runners(raw.runners),
-        place: Place::Worktree(WorktreeSpec::default()),
+        place: Checkout::Worktree(WorktreeSpec::default()),
         target: raw.target.map(|text| text.0),
         steps: Vec::new(),
     };
@@ -162,7 +162,7 @@ impl Check {
 
     /// Without a worktree there is nothing to merge.
     fn merges_of(&mut self, workflow: &Workflow) {
-        if workflow.place != Place::Here {
+        if workflow.place != Checkout::Here {
             return;
         }
         for step in workflow.all_steps() {
@@ -201,11 +201,11 @@ fn line_of(text: &str, key: &str) -> u64 {
     found.map_or(0, |index| index as u64 + 1)
 }
 
-fn place(given: Spanned<RawPlace>) -> Checked<Place> {
+fn place(given: Spanned<RawPlace>) -> Checked<Checkout> {
     let at = line(&given);
     match given.value {
-        RawPlace::Switch(false) => Ok(Place::Here),
-        RawPlace::Switch(true) => Ok(Place::Worktree(WorktreeSpec::default())),
+        RawPlace::Switch(false) => Ok(Checkout::Here),
+        RawPlace::Switch(true) => Ok(Checkout::Worktree(WorktreeSpec::default())),
         RawPlace::Spec(raw) => {
             let base = raw.base.as_deref().map_or("head", str::trim);
             if base.is_empty() || base.starts_with('-') || base.contains(char::is_whitespace) {
@@ -214,7 +214,7 @@ fn place(given: Spanned<RawPlace>) -> Checked<Place> {
                 );
                 return Err(DefinitionError::at(at, reason));
             }
-            Ok(Place::Worktree(WorktreeSpec {
+            Ok(Checkout::Worktree(WorktreeSpec {
                 base: match base {
                     "head" => Base::Head,
                     "fresh" => Base::Fresh,

@@ -5,11 +5,11 @@ use serde_json::{Map, Value, json};
 /// A key, what it takes, and what it is for.
 pub(super) struct Key {
     pub name: &'static str,
-    kind: Kind,
+    kind: KeyValue,
     text: &'static str,
 }
 
-enum Kind {
+enum KeyValue {
     Text,
     Number(u32),
     Bool,
@@ -22,56 +22,57 @@ enum Kind {
     Worktree,
 }
 
-const fn key(name: &'static str, kind: Kind, text: &'static str) -> Key {
+const fn key(name: &'static str, kind: KeyValue, text: &'static str) -> Key {
     Key { name, kind, text }
 }
 
 /// Keys at the top of a file.
 pub(super) const FILE: &[Key] = &[
-    key("name", Kind::Text, "The name; without, that of the file"),
-    key("description", Kind::Text, "What it is for, in a sentence"),
-    key("inputs", Kind::Inputs, "What a person gives it, by name"),
+    key("name", KeyValue::Text, "The name; without, that of the file"),
+    key("description", KeyValue::Text, "What it is for, in a sentence"),
+    key("inputs", KeyValue::Inputs, "What a person gives it, by name"),
     key(
         "runner",
-        Kind::Text,
+        KeyValue::Text,
         "Who works on agent steps: windlass, claude, codex, or one of `runners`",
     ),
-    key("runners", Kind::Runners, "Programs that work on agent steps, by name"),
-    key("worktree", Kind::Worktree, "Where steps work; `false` for the directory itself"),
-    key("target", Kind::Text, "The branch that merges go to"),
-    key("steps", Kind::Steps, "What is done, in order"),
+    key("runners", KeyValue::Runners, "Programs that work on agent steps, by name"),
+    key("worktree", KeyValue::Worktree, "Where steps work; `false` for the directory itself"),
+    key("target", KeyValue::Text, "The branch that merges go to"),
+    key("steps", KeyValue::Steps, "What is done, in order"),
 ];
 
 /// Keys of a worktree.
 pub(super) const WORKTREE: &[Key] = &[
     key(
         "base",
-        Kind::Text,
+        KeyValue::Text,
         "`head`, the commit that is checked out; `fresh`, the target as its remote has it; or a branch, tag or commit",
     ),
-    key("setup", Kind::Text, "A command, run once in the new worktree"),
-    key("cleanup", Kind::Text, "A command, run before the worktree is removed"),
-    key("keep", Kind::Bool, "Whether it stays after a run that succeeded"),
+    key("setup", KeyValue::Text, "A command, run once in the new worktree"),
+    key("cleanup", KeyValue::Text, "A command, run before the worktree is removed"),
+    key("keep", KeyValue::Bool, "Whether it stays after a run that succeeded"),
 ];
 
 /// Keys of an input.
 pub(super) const INPUT: &[Key] = &[
-    key("description", Kind::Text, "What it is"),
-    key("default", Kind::Text, "Its value when none is given"),
+    key("description", KeyValue::Text, "What it is"),
+    key("default", KeyValue::Text, "Its value when none is given"),
 ];
 
 /// Keys of a runner.
-pub(super) const RUNNER: &[Key] = &[key("command", Kind::Texts, "The program and its arguments")];
+pub(super) const RUNNER: &[Key] =
+    &[key("command", KeyValue::Texts, "The program and its arguments")];
 
 /// Keys of every step.
 pub(super) const STEP: &[Key] = &[
-    key("name", Kind::Text, "The name by which templates find its output"),
-    key("type", Kind::Word(TYPES), "What it is"),
-    key("when", Kind::Text, "It runs only where this is true"),
-    key("timeout", Kind::Duration, "How long it may take: `90`, `90s`, `10m`, `2h`"),
-    key("on_fail", Kind::Word(&["stop", "continue", "ask"]), "What follows when it fails"),
-    key("output", Kind::Text, "Another name for its output"),
-    key("needs", Kind::Texts, "Steps that must have succeeded"),
+    key("name", KeyValue::Text, "The name by which templates find its output"),
+    key("type", KeyValue::Word(TYPES), "What it is"),
+    key("when", KeyValue::Text, "It runs only where this is true"),
+    key("timeout", KeyValue::Duration, "How long it may take: `90`, `90s`, `10m`, `2h`"),
+    key("on_fail", KeyValue::Word(&["stop", "continue", "ask"]), "What follows when it fails"),
+    key("output", KeyValue::Text, "Another name for its output"),
+    key("needs", KeyValue::Texts, "Steps that must have succeeded"),
 ];
 
 /// The types of steps.
@@ -85,14 +86,14 @@ pub(super) fn of_type(kind: &str) -> &'static [Key] {
                 &[
                     key(
                         "spell",
-                        Kind::Text,
+                        KeyValue::Text,
                         "The prompt: the name of a spell, or a text with a line break",
                     ),
-                    key("runner", Kind::Text, "Who works on it"),
-                    key("model", Kind::Text, "The model, as the runner names it"),
+                    key("runner", KeyValue::Text, "Who works on it"),
+                    key("model", KeyValue::Text, "The model, as the runner names it"),
                     key(
                         "profile",
-                        Kind::Word(&["restricted", "normal", "trusted", "unrestricted"]),
+                        KeyValue::Word(&["restricted", "normal", "trusted", "unrestricted"]),
                         "Its permission profile; never looser than the run's",
                     ),
                 ]
@@ -101,28 +102,28 @@ pub(super) fn of_type(kind: &str) -> &'static [Key] {
         "script" => {
             const {
                 &[
-                    key("command", Kind::Text, "What bash runs"),
-                    key("rerun", Kind::Bool, "Whether it may run again after an interruption"),
+                    key("command", KeyValue::Text, "What bash runs"),
+                    key("rerun", KeyValue::Bool, "Whether it may run again after an interruption"),
                 ]
             }
         }
         "loop" => {
             const {
                 &[
-                    key("max", Kind::Number(super::MAX_ROUNDS), "How many rounds at most"),
-                    key("until", Kind::Text, "It ends when this is true after a round"),
-                    key("steps", Kind::Steps, "What each round does"),
+                    key("max", KeyValue::Number(super::MAX_ROUNDS), "How many rounds at most"),
+                    key("until", KeyValue::Text, "It ends when this is true after a round"),
+                    key("steps", KeyValue::Steps, "What each round does"),
                 ]
             }
         }
         "parallel" => {
             const {
                 &[
-                    key("steps", Kind::Steps, "What is done side by side"),
-                    key("workers", Kind::Number(super::MAX_WORKERS), "How many work at once"),
+                    key("steps", KeyValue::Steps, "What is done side by side"),
+                    key("workers", KeyValue::Number(super::MAX_WORKERS), "How many work at once"),
                     key(
                         "join",
-                        Kind::Bool,
+                        KeyValue::Bool,
                         "Whether what they did comes together; `true` unless said",
                     ),
                 ]
@@ -131,20 +132,28 @@ pub(super) fn of_type(kind: &str) -> &'static [Key] {
         "merge" => {
             const {
                 &[
-                    key("from", Kind::Text, "The step of a parallel one whose branch is merged"),
-                    key("target", Kind::Text, "The branch that gets the work"),
-                    key("strategy", Kind::Word(&["squash", "rebase", "merge"]), "How it gets it"),
-                    key("gates", Kind::Texts, "Commands that must succeed on the merged tree"),
-                    key("message", Kind::Text, "The message of the commit"),
-                    key("conflicts", Kind::Word(&["agent", "ask"]), "Who resolves conflicts"),
+                    key(
+                        "from",
+                        KeyValue::Text,
+                        "The step of a parallel one whose branch is merged",
+                    ),
+                    key("target", KeyValue::Text, "The branch that gets the work"),
+                    key(
+                        "strategy",
+                        KeyValue::Word(&["squash", "rebase", "merge"]),
+                        "How it gets it",
+                    ),
+                    key("gates", KeyValue::Texts, "Commands that must succeed on the merged tree"),
+                    key("message", KeyValue::Text, "The message of the commit"),
+                    key("conflicts", KeyValue::Word(&["agent", "ask"]), "Who resolves conflicts"),
                 ]
             }
         }
         "ask" => {
             const {
                 &[
-                    key("question", Kind::Text, "What a person is asked"),
-                    key("options", Kind::Texts, "Answers to choose from"),
+                    key("question", KeyValue::Text, "What a person is asked"),
+                    key("options", KeyValue::Texts, "Answers to choose from"),
                 ]
             }
         }
@@ -213,25 +222,25 @@ fn object(keys: &[Key]) -> Value {
     json!({ "type": "object", "additionalProperties": false, "properties": properties })
 }
 
-fn value_of(kind: &Kind) -> Value {
+fn value_of(kind: &KeyValue) -> Value {
     match kind {
-        Kind::Text => json!({ "type": ["string", "number", "boolean"] }),
-        Kind::Number(most) => json!({ "type": "integer", "minimum": 1, "maximum": most }),
-        Kind::Bool => json!({ "type": "boolean" }),
-        Kind::Word(words) => json!({ "enum": words }),
-        Kind::Texts => json!({ "type": "array", "items": { "type": "string" } }),
-        Kind::Duration => {
+        KeyValue::Text => json!({ "type": ["string", "number", "boolean"] }),
+        KeyValue::Number(most) => json!({ "type": "integer", "minimum": 1, "maximum": most }),
+        KeyValue::Bool => json!({ "type": "boolean" }),
+        KeyValue::Word(words) => json!({ "enum": words }),
+        KeyValue::Texts => json!({ "type": "array", "items": { "type": "string" } }),
+        KeyValue::Duration => {
             json!({ "anyOf": [{ "type": "integer", "minimum": 1 }, { "type": "string", "pattern": "^[0-9]+[smh]?$" }] })
         }
-        Kind::Steps => {
+        KeyValue::Steps => {
             json!({ "type": "array", "minItems": 1, "items": { "$ref": "#/$defs/step" } })
         }
-        Kind::Inputs => json!({ "type": "object", "additionalProperties": object(INPUT) }),
-        Kind::Runners => {
+        KeyValue::Inputs => json!({ "type": "object", "additionalProperties": object(INPUT) }),
+        KeyValue::Runners => {
             let mut runner = object(RUNNER);
             runner["required"] = json!(["command"]);
             json!({ "type": "object", "additionalProperties": runner })
         }
-        Kind::Worktree => json!({ "anyOf": [{ "const": false }, object(WORKTREE)] }),
+        KeyValue::Worktree => json!({ "anyOf": [{ "const": false }, object(WORKTREE)] }),
     }
 }

@@ -111,7 +111,7 @@ fn start(task: &TaskState, workflow: &str) -> AgentStart {
         goal: task.command().goal.clone(),
         model: format!("workflow {workflow}"),
         container: "worktrees".to_owned(),
-        footing: String::new(),
+        sandbox_gaps: String::new(),
         tools: Vec::new(),
         risk_policy: task.axes.permission_profile.to_string(),
         axes: Some(task.axes),

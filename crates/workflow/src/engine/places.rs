@@ -9,7 +9,7 @@ use windlass_core::status::StatusReason;
 
 use super::children::{Script, ScriptEnd};
 use super::{Concluded, Engine, Error, Trouble, plain};
-use crate::definition::{Place, WorktreeSpec};
+use crate::definition::{Checkout, WorktreeSpec};
 use crate::state::RunState;
 use crate::worktree::{self, Removal};
 use windlass_core::ending::Ending;
@@ -29,7 +29,7 @@ pub(super) struct Worktrees<'e> {
 impl Worktrees<'_> {
     /// The worktree of this name, made and set up where that is still to be done.
     pub(super) async fn place(self, name: &str) -> Result<PathBuf, Trouble> {
-        let Place::Worktree(spec) = &self.engine.workflow.place else {
+        let Checkout::Worktree(spec) = &self.engine.workflow.place else {
             return Ok(self.engine.directory.clone());
         };
         let _one_at_a_time = self.engine.making.lock().await;
@@ -203,7 +203,7 @@ impl Worktrees<'_> {
     }
 
     async fn remove(self, tree: WorktreeChanged) -> Result<Removal, Trouble> {
-        let Place::Worktree(spec) = &self.engine.workflow.place else {
+        let Checkout::Worktree(spec) = &self.engine.workflow.place else {
             return Ok(Removal::Removed);
         };
         if spec.keep {

@@ -25,7 +25,7 @@ use super::journal::RunJournal;
 use super::steps::Attempt;
 use super::{Engine, Error, Trouble, Wait, question};
 use crate::definition::AgentWork;
-use crate::runner::{Activity, Ended, GivenAnswer, How, Job, Limits, Runner, Usage};
+use crate::runner::{Activity, Ended, GivenAnswer, Job, Runner, RunnerEnding, RunnerLimits, Usage};
 
 /// What a program said, or why it said nothing.
 pub(super) type Said = Result<String, (String, StatusReason)>;
@@ -105,7 +105,7 @@ impl Program<'_> {
             model: work.model.clone(),
             resume,
             answers,
-            limits: Limits { stall: place.stall, timeout, ..Limits::DEFAULT },
+            limits: RunnerLimits { stall: place.stall, timeout, ..RunnerLimits::DEFAULT },
         };
         self.show_worker(work.model.clone(), directory).await;
         let ended = self.attend(job, &*place.sandbox).await;
@@ -214,27 +214,27 @@ impl Program<'_> {
         };
         self.journal.commit(self.now(), vec![Event::RunnerReported(Box::new(done))]).await?;
         let (ending, said) = match ended.how {
-            How::Finished => (Ending::Done, Ok(ended.text.clone())),
-            How::TimedOut(why) => {
+            RunnerEnding::Finished => (Ending::Done, Ok(ended.text.clone())),
+            RunnerEnding::TimedOut(why) => {
                 let error = ErrorDetails::new(ErrorType::Timeout, why.clone());
                 (
                     Ending::Stuck { reason: StatusReason::Timeout, error },
                     Err((why, StatusReason::Timeout)),
                 )
             }
-            How::Failed(why) => {
+            RunnerEnding::Failed(why) => {
                 let error = ErrorDetails::new(ErrorType::Workflow, why.clone());
                 (
                     Ending::Stuck { reason: StatusReason::Error, error },
                     Err((why, StatusReason::Error)),
                 )
             }
-            How::Stopped if self.attempt.halt.is_cancelled() => {
+            RunnerEnding::Stopped if self.attempt.halt.is_cancelled() => {
                 let ending = Ending::paused(StatusReason::Shutdown);
                 self.journal.end(&self.attempt.engine.tree, &ending, None).await?;
                 return Err(Trouble::Wait(Wait::Parked));
             }
-            How::Stopped => {
+            RunnerEnding::Stopped => {
                 let why = "it was stopped".to_owned();
                 (Ending::Cancelled(Some(why.clone())), Err((why, StatusReason::Error)))
             }

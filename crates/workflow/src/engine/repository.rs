@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::Trouble;
-use crate::definition::Place;
+use crate::definition::Checkout;
 use crate::git::{Git, GitError};
 
 /// The repository, where steps work in worktrees of it.
@@ -14,8 +14,8 @@ impl Repository {
     pub(super) const NONE: Self = Self(None);
 
     /// Looks at the repository of a directory, where the steps of a workflow need one.
-    pub(super) async fn open(directory: &Path, place: &Place) -> Result<Self, String> {
-        if *place == Place::Here {
+    pub(super) async fn open(directory: &Path, place: &Checkout) -> Result<Self, String> {
+        if *place == Checkout::Here {
             return Ok(Self::NONE);
         }
         let directory = directory.to_owned();

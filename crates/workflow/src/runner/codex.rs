@@ -6,7 +6,7 @@
 mod rpc;
 
 use serde_json::Value;
-use windlass_sandbox::{BoxFuture, Kind, Sandbox};
+use windlass_sandbox::{BoxFuture, Sandbox, SandboxKind};
 
 use super::session::{self, Start};
 use super::{Ended, Job, Link, Runner};
@@ -42,8 +42,8 @@ impl Runner for Codex {
             let start =
                 Start { name: self.name(), argv: self.argv(&job), environment: environment(&job) };
             let own_sandbox = match sandbox.isolation().kind {
-                Kind::Docker | Kind::Local => "danger-full-access",
-                Kind::Host => "workspace-write",
+                SandboxKind::Docker | SandboxKind::Local => "danger-full-access",
+                SandboxKind::Host => "workspace-write",
             };
             let mut rpc = Rpc::new(&job, own_sandbox);
             session::run(&mut rpc, start, &job, sandbox, &mut link).await

@@ -74,7 +74,7 @@ impl Row {
 }
 
 /// A question and the last row that belongs to it.
-struct Found {
+struct FoundQuestion {
     at: usize,
     question: Question,
 }

@@ -12,7 +12,8 @@ use super::acts::{Act, Outcome, exit_words};
 use super::install::how_to_install;
 use super::watchdog::{Due, Watchdog};
 use super::{
-    Activity, Ended, GivenAnswer, How, Job, Limits, Link, Order, Report, RunnerQuestion, Usage,
+    Activity, Ended, GivenAnswer, Job, Link, Order, Report, RunnerEnding, RunnerLimits,
+    RunnerQuestion, Usage,
 };
 
 /// How long a program prints nothing before its screen is read as a question.
@@ -159,7 +160,7 @@ struct Session<'a> {
     link: &'a mut Link,
     /// Whether somebody can still give orders.
     is_heard: bool,
-    limits: Limits,
+    limits: RunnerLimits,
     watchdog: Watchdog,
     killer: Killer,
     /// Closes the program's input when it is dropped.
@@ -176,7 +177,7 @@ struct Session<'a> {
     outcome: Option<Outcome>,
     phase: Phase,
     /// Why it is ended by us; its result counts where this is `None`.
-    why: Option<How>,
+    why: Option<RunnerEnding>,
     printed: u64,
     errors: String,
     usage: Usage,
@@ -225,7 +226,7 @@ impl<'a> Session<'a> {
         self.printed += chunk.bytes.len() as u64;
         if self.printed > self.limits.output_bytes {
             let megabytes = self.limits.output_bytes / (1024 * 1024);
-            self.kill(How::Failed(format!("it printed more than {megabytes} MiB")));
+            self.kill(RunnerEnding::Failed(format!("it printed more than {megabytes} MiB")));
             return;
         }
         match chunk.stream {
@@ -248,10 +249,10 @@ impl<'a> Session<'a> {
                 (self.last_output, self.quiet) = (Instant::now(), Some(QUIET));
             }
             Some(Order::Answer { question, text }) => self.answer(&question, &text).await,
-            Some(Order::Stop) => self.interrupt(How::Stopped).await,
+            Some(Order::Stop) => self.interrupt(RunnerEnding::Stopped).await,
             None => {
                 self.is_heard = false;
-                self.interrupt(How::Stopped).await;
+                self.interrupt(RunnerEnding::Stopped).await;
             }
         }
     }
@@ -321,16 +322,20 @@ impl<'a> Session<'a> {
             }
             (Due::Stall, None) => {
                 let seconds = limits.stall.as_secs();
-                self.interrupt(How::TimedOut(format!("it printed nothing for {seconds} s"))).await;
+                self.interrupt(RunnerEnding::TimedOut(format!(
+                    "it printed nothing for {seconds} s"
+                )))
+                .await;
             }
             (Due::SilentAfterTool, None) => {
                 let seconds = limits.silence_after_tool.as_secs();
                 let why = format!("it said nothing for {seconds} s after a tool's result");
-                self.interrupt(How::TimedOut(why)).await;
+                self.interrupt(RunnerEnding::TimedOut(why)).await;
             }
             (Due::Timeout, _) => {
                 let seconds = limits.timeout.unwrap_or_default().as_secs();
-                self.interrupt(How::TimedOut(format!("it took longer than {seconds} s"))).await;
+                self.interrupt(RunnerEnding::TimedOut(format!("it took longer than {seconds} s")))
+                    .await;
             }
         }
     }
@@ -408,13 +413,13 @@ impl<'a> Session<'a> {
             Report::Output(_) | Report::Question(_) | Report::Withdrawn(_) => {}
         }
         if self.link.reports.send(report).await.is_err() && matches!(self.phase, Phase::Working) {
-            self.why = Some(How::Stopped);
+            self.why = Some(RunnerEnding::Stopped);
             self.terminate();
         }
     }
 
     /// Ends it by its own interrupt first, so that it can save what it knows.
-    async fn interrupt(&mut self, why: How) {
+    async fn interrupt(&mut self, why: RunnerEnding) {
         if !matches!(self.phase, Phase::Working) {
             return;
         }
@@ -424,7 +429,7 @@ impl<'a> Session<'a> {
         self.apply(acts).await;
     }
 
-    fn kill(&mut self, why: How) {
+    fn kill(&mut self, why: RunnerEnding) {
         if matches!(self.phase, Phase::Working) {
             self.why = Some(why);
             self.terminate();
@@ -442,7 +447,7 @@ impl<'a> Session<'a> {
 
     async fn end(mut self, name: &str, exit: Exit) -> Ended {
         // A run that is stopped will be resumed, and its questions with it.
-        if self.why != Some(How::Stopped) {
+        if self.why != Some(RunnerEnding::Stopped) {
             for id in std::mem::take(&mut self.open).into_keys() {
                 self.report(Report::Withdrawn(id)).await;
             }
@@ -454,8 +459,8 @@ impl<'a> Session<'a> {
         };
         let how = match (self.why.take(), outcome.failure) {
             (Some(why), _) => why,
-            (None, None) => How::Finished,
-            (None, Some(failure)) => How::Failed(self.with_errors(name, failure)),
+            (None, None) => RunnerEnding::Finished,
+            (None, Some(failure)) => RunnerEnding::Failed(self.with_errors(name, failure)),
         };
         Ended {
             how,
@@ -478,7 +483,7 @@ impl Ended {
     /// The end of a job that never began.
     pub(super) fn failed(why: String) -> Self {
         Self {
-            how: How::Failed(why),
+            how: RunnerEnding::Failed(why),
             text: String::new(),
             usage: Usage::default(),
             session: None,

@@ -4,7 +4,7 @@
 
 use tokio::time::Instant;
 
-use super::Limits;
+use super::RunnerLimits;
 
 /// What a runner has overstepped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub(super) enum Due {
 
 #[derive(Debug)]
 pub(super) struct Watchdog {
-    limits: Limits,
+    limits: RunnerLimits,
     /// Moved forward by the time in which a question waited.
     started: Instant,
     last_output: Instant,
@@ -31,7 +31,7 @@ pub(super) struct Watchdog {
 }
 
 impl Watchdog {
-    pub fn new(limits: Limits, now: Instant) -> Self {
+    pub fn new(limits: RunnerLimits, now: Instant) -> Self {
         Self {
             limits,
             started: now,
@@ -94,8 +94,8 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn limits() -> Limits {
-        Limits { timeout: Some(SECOND * 1000), ..Limits::DEFAULT }
+    fn limits() -> RunnerLimits {
+        RunnerLimits { timeout: Some(SECOND * 1000), ..RunnerLimits::DEFAULT }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use windlass_workflow::definition::{
-    AgentWork, Base, OnFail, Place, Spell, Strategy, Work, Workflow, schema,
+    AgentWork, Base, Checkout, OnFail, Spell, Strategy, Work, Workflow, schema,
 };
 use windlass_workflow::files::Files;
 
@@ -68,7 +68,7 @@ fn every_type_of_step_is_read() {
     );
     let Work::Merge(merge) = &workflow.steps[4].work else { panic!("{:?}", workflow.steps[4]) };
     assert_eq!((merge.strategy, merge.gates.len()), (Strategy::Rebase, 1));
-    let Place::Worktree(spec) = &workflow.place else { panic!("{:?}", workflow.place) };
+    let Checkout::Worktree(spec) = &workflow.place else { panic!("{:?}", workflow.place) };
     assert_eq!(
         (&spec.base, spec.setup.as_deref(), spec.keep),
         (&Base::Fresh, Some("npm ci"), true)

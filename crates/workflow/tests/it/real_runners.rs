@@ -2,7 +2,7 @@
 //! reaches that server and nothing else.
 
 use windlass_testkit::ModelServer;
-use windlass_workflow::runner::{Asks, Claude, Codex, How, Job, Order, Report, Runner};
+use windlass_workflow::runner::{Asks, Claude, Codex, Job, Order, Report, Runner, RunnerEnding};
 
 use crate::runner_place::{Place, Run, always, installed};
 
@@ -60,7 +60,7 @@ fn job(place: &Place, server: &ModelServer) -> Job {
 }
 
 fn assert_made(place: &Place, run: &Run, content: &str) {
-    assert_eq!(run.ended.how, How::Finished, "{:?}\n{}", run.ended, run.output());
+    assert_eq!(run.ended.how, RunnerEnding::Finished, "{:?}\n{}", run.ended, run.output());
     assert_eq!(place.read("made.txt"), content);
     let questions = run.questions();
     assert_eq!(questions.len(), 1, "{questions:?}");
@@ -104,7 +104,7 @@ async fn a_denied_permission_reaches_the_real_programs() {
         let (claude, codex) = (claude(), codex(&server));
         let runner: &dyn Runner = if number == 0 { &claude } else { &codex };
         let run = place.run(runner, job(&place, &server), always("Deny: not today")).await;
-        assert_eq!(run.ended.how, How::Finished, "{:?}\n{}", run.ended, run.output());
+        assert_eq!(run.ended.how, RunnerEnding::Finished, "{:?}\n{}", run.ended, run.output());
         assert!(!place.work.join("made.txt").exists());
     }
 }
@@ -121,11 +121,11 @@ async fn a_question_of_the_real_codex_survives_a_restart() {
     let codex = codex(&server);
     let stop = |report: &Report| matches!(report, Report::Question(_)).then_some(Order::Stop);
     let first = place.run(&codex, job(&place, &server), stop).await;
-    assert_eq!(first.ended.how, How::Stopped);
+    assert_eq!(first.ended.how, RunnerEnding::Stopped);
     assert!(!place.work.join("made.txt").exists());
     let job = Job { resume: first.ended.session.clone(), ..job(&place, &server) };
     let second = place.run(&codex, job, always("Allow")).await;
-    assert_eq!(second.ended.how, How::Finished, "{:?}", second.ended);
+    assert_eq!(second.ended.how, RunnerEnding::Finished, "{:?}", second.ended);
     assert_eq!(second.ended.session, first.ended.session);
     let asked = |run: &Run| run.questions()[0].fingerprint.clone();
     assert_eq!(asked(&second), asked(&first), "the same question was asked again");

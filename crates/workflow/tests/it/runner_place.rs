@@ -13,7 +13,7 @@ use windlass_sandbox::local::{Config, Namespaces};
 use windlass_sandbox::network::{AddressRules, HostRules};
 use windlass_sandbox::{Egress, HomeFiles, Local, Network};
 use windlass_workflow::runner::{
-    Ended, Job, Limits, Link, Order, REPORTS, Report, Runner, RunnerQuestion,
+    Ended, Job, Link, Order, REPORTS, Report, Runner, RunnerLimits, RunnerQuestion,
 };
 
 /// Directories of one job, removed with it.
@@ -81,7 +81,7 @@ impl Place {
             skills: None,
             trace: None,
             network,
-            limits: windlass_sandbox::Limits::DEFAULT,
+            limits: windlass_sandbox::ResourceLimits::DEFAULT,
             namespaces: Namespaces::IfAvailable,
         };
         Local::open(config).await.unwrap()
@@ -98,7 +98,7 @@ impl Place {
             model: None,
             resume: None,
             answers: Vec::new(),
-            limits: Limits::DEFAULT,
+            limits: RunnerLimits::DEFAULT,
         }
     }
 

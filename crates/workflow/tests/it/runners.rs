@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use windlass_workflow::runner::{
-    Activity, Asks, Claude, Codex, Command, Edit, GivenAnswer, How, Job, Limits, Order, Report,
+    Activity, Asks, Claude, Codex, Command, Edit, GivenAnswer, Job, Order, Report, RunnerEnding,
+    RunnerLimits,
 };
 
 use crate::runner_place::{Place, always, silent};
@@ -20,22 +21,22 @@ fn claude(place: &Place, script: &str) -> Claude {
 }
 
 /// Limits that a test can wait for.
-fn short() -> Limits {
+fn short() -> RunnerLimits {
     let moment = Duration::from_millis(300);
-    Limits {
+    RunnerLimits {
         stall: Duration::from_secs(2),
         silence_after_tool: moment,
         linger: moment,
         interrupt: moment,
         grace: moment,
-        ..Limits::DEFAULT
+        ..RunnerLimits::DEFAULT
     }
 }
 
-fn failure(how: &How) -> &str {
+fn failure(how: &RunnerEnding) -> &str {
     match how {
-        How::Failed(why) | How::TimedOut(why) => why,
-        How::Finished | How::Stopped => panic!("{how:?}"),
+        RunnerEnding::Failed(why) | RunnerEnding::TimedOut(why) => why,
+        RunnerEnding::Finished | RunnerEnding::Stopped => panic!("{how:?}"),
     }
 }
 
@@ -62,7 +63,7 @@ async fn a_program_that_prints_too_much_is_ended() {
     let place = Place::new();
     let runner =
         claude(&place, "yes xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx | head -c 100000000; echo RESULT");
-    let limits = Limits { output_bytes: 1024 * 1024, ..Limits::DEFAULT };
+    let limits = RunnerLimits { output_bytes: 1024 * 1024, ..RunnerLimits::DEFAULT };
     let run = place.run(&runner, Job { limits, ..place.job("go") }, silent).await;
     assert_eq!(failure(&run.ended.how), "it printed more than 1 MiB");
 }
@@ -97,7 +98,7 @@ async fn a_program_that_stays_after_its_result_is_ended() {
     let runner = claude(&place, "read; echo 'RESULT'; sleep 1000");
     let job = Job { limits: short(), ..place.job("go") };
     let run = place.run(&runner, job, silent).await;
-    assert_eq!(run.ended.how, How::Finished);
+    assert_eq!(run.ended.how, RunnerEnding::Finished);
     assert_eq!(run.ended.text, "done");
     assert_eq!(run.ended.usage.cost_usd, Some(0.25));
     assert_eq!(run.ended.notes, ["it did not end after its result and was ended"]);
@@ -112,7 +113,7 @@ async fn silence_after_a_tool_result_ends_the_run() {
     let run = place.run(&runner, job, silent).await;
     assert_eq!(
         run.ended.how,
-        How::TimedOut("it said nothing for 0 s after a tool's result".to_owned())
+        RunnerEnding::TimedOut("it said nothing for 0 s after a tool's result".to_owned())
     );
 }
 
@@ -132,7 +133,7 @@ async fn a_result_before_the_children_have_ended_is_not_the_end() {
     );
     let job = Job { limits: short(), ..place.job("go") };
     let run = place.run(&claude(&place, &script), job, silent).await;
-    assert_eq!(run.ended.how, How::Finished);
+    assert_eq!(run.ended.how, RunnerEnding::Finished);
     assert_eq!(run.ended.text, "done after the tests");
 }
 
@@ -140,14 +141,14 @@ async fn a_result_before_the_children_have_ended_is_not_the_end() {
 #[tokio::test]
 async fn a_silent_program_is_ended_and_a_chatty_one_is_not() {
     let place = Place::new();
-    let limits = Limits { stall: Duration::from_secs(1), ..short() };
+    let limits = RunnerLimits { stall: Duration::from_secs(1), ..short() };
     let job = || Job { limits, ..place.job("go") };
     let quiet = place.run(&claude(&place, "sleep 1000"), job(), silent).await;
-    assert_eq!(quiet.ended.how, How::TimedOut("it printed nothing for 1 s".to_owned()));
+    assert_eq!(quiet.ended.how, RunnerEnding::TimedOut("it printed nothing for 1 s".to_owned()));
     let chatty =
         "for i in $(seq 15); do echo '{\"type\":\"keep_alive\"}'; sleep 0.1; done; echo 'RESULT'";
     let chatty = place.run(&claude(&place, chatty), job(), silent).await;
-    assert_eq!(chatty.ended.how, How::Finished);
+    assert_eq!(chatty.ended.how, RunnerEnding::Finished);
 }
 
 /// WF-012…WF-016: kind, options, the person's words to its standard input, and it continues.
@@ -157,7 +158,7 @@ async fn a_permission_is_asked_and_the_answer_is_written_back() {
     let runner =
         claude(&place, "read; echo 'ASK'; read answer; echo \"$answer\" > answer; echo 'RESULT'");
     let run = place.run(&runner, place.job("go"), always("Allow All")).await;
-    assert_eq!(run.ended.how, How::Finished);
+    assert_eq!(run.ended.how, RunnerEnding::Finished);
     let questions = run.questions();
     assert_eq!(questions.len(), 1);
     assert_eq!(questions[0].asks, Asks::Permission);
@@ -188,7 +189,7 @@ async fn an_answer_that_is_no_clear_yes_denies_with_the_words() {
 async fn a_waiting_question_stops_the_clocks() {
     let place = Place::new();
     let runner = claude(&place, "read; echo 'ASK'; read answer; echo 'RESULT'");
-    let limits = Limits { stall: Duration::from_millis(400), ..short() };
+    let limits = RunnerLimits { stall: Duration::from_millis(400), ..short() };
     let job = Job { limits, ..place.job("go") };
     let run = place
         .run(&runner, job, |report| {
@@ -200,7 +201,7 @@ async fn a_waiting_question_stops_the_clocks() {
             order
         })
         .await;
-    assert_eq!(run.ended.how, How::Finished);
+    assert_eq!(run.ended.how, RunnerEnding::Finished);
 }
 
 #[tokio::test]
@@ -227,7 +228,7 @@ async fn a_stopped_program_is_interrupted_first_and_its_work_is_kept() {
         while read line; do case $line in *interrupt*) echo saved > saved; echo 'RESULT'; exit;; esac; done";
     let stop = |report: &Report| matches!(report, Report::Session(_)).then_some(Order::Stop);
     let run = place.run(&claude(&place, script), place.job("go"), stop).await;
-    assert_eq!(run.ended.how, How::Stopped);
+    assert_eq!(run.ended.how, RunnerEnding::Stopped);
     assert_eq!(run.ended.session.as_deref(), Some("s1"));
     assert_eq!((place.read("work.txt").trim(), place.read("saved").trim()), ("half", "saved"));
 }
@@ -235,7 +236,7 @@ async fn a_stopped_program_is_interrupted_first_and_its_work_is_kept() {
 /// WF-020: a program that ignores everything is killed, after 10 seconds by default.
 #[tokio::test]
 async fn a_program_that_ignores_the_signal_is_killed() {
-    assert_eq!(Limits::DEFAULT.grace, Duration::from_secs(10));
+    assert_eq!(RunnerLimits::DEFAULT.grace, Duration::from_secs(10));
     let place = Place::new();
     let script =
         "trap '' TERM INT; echo '{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"s1\"}'
@@ -243,7 +244,7 @@ async fn a_program_that_ignores_the_signal_is_killed() {
     let stop = |report: &Report| matches!(report, Report::Session(_)).then_some(Order::Stop);
     let job = Job { limits: short(), ..place.job("go") };
     let run = place.run(&claude(&place, script), job, stop).await;
-    assert_eq!(run.ended.how, How::Stopped);
+    assert_eq!(run.ended.how, RunnerEnding::Stopped);
 }
 
 /// WF-031: the servers of a task are flags of the program.
@@ -281,7 +282,7 @@ async fn a_question_on_a_terminal_is_asked_and_its_answer_typed() {
     let script = "[ -t 0 ] && [ -t 1 ] && echo \"a terminal of $(stty size)\"; echo \"prompt: $1\"
         read -p 'Overwrite made.txt? [y/N] ' answer; echo \"got $answer\" | tee made.txt";
     let run = place.run(&bash(script), place.job("do it"), always("Allow")).await;
-    assert_eq!(run.ended.how, How::Finished, "{}", run.output());
+    assert_eq!(run.ended.how, RunnerEnding::Finished, "{}", run.output());
     let questions = run.questions();
     assert_eq!(questions.len(), 1, "{}", run.output());
     assert_eq!(questions[0].asks, Asks::Permission);
@@ -298,7 +299,7 @@ async fn a_menu_on_a_terminal_is_answered_by_its_number() {
     let script =
         "PS3='Choose a colour: '; select colour in red blue; do echo picked $colour; break; done";
     let run = place.run(&bash(script), place.job("go"), always("blue")).await;
-    assert_eq!(run.ended.how, How::Finished);
+    assert_eq!(run.ended.how, RunnerEnding::Finished);
     assert_eq!(run.questions()[0].options, ["red", "blue"]);
     assert!(run.ended.text.contains("picked blue"), "{}", run.ended.text);
 }
@@ -309,7 +310,7 @@ async fn a_prompt_that_no_argument_takes_is_typed() {
     let program = place.program("agent", "read line; echo \"worked on: $line\"");
     let command = Command { name: "agent".to_owned(), argv: vec![program] };
     let run = place.run(&command, place.job("paint it blue"), silent).await;
-    assert_eq!(run.ended.how, How::Finished);
+    assert_eq!(run.ended.how, RunnerEnding::Finished);
     assert!(run.ended.text.contains("worked on: paint it blue"), "{}", run.ended.text);
 }
 

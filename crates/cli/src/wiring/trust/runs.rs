@@ -58,7 +58,7 @@ pub(super) fn of(project: &Path, file: &File) -> BTreeMap<String, String> {
         false => own,
     });
     let project = own.filter(|own| started.starts_with(own)).unwrap_or_else(|| started.clone());
-    let mut found = Found { project, started, files: BTreeMap::new() };
+    let mut found = ProjectPrograms { project, started, files: BTreeMap::new() };
     let name = file.path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let folder = file.path.parent().filter(|folder| folder.join("SKILL.md").is_file());
     match name.rsplit('.').next().unwrap_or_default() {
@@ -88,7 +88,7 @@ fn is_workflow(path: &Path) -> bool {
     path.parent().is_some_and(|parent| parent.ends_with("workflows"))
 }
 
-struct Found {
+struct ProjectPrograms {
     /// The project's directory, without links in its path.
     project: PathBuf,
     /// The directory that work starts in, the project's own or one below.
@@ -96,7 +96,7 @@ struct Found {
     files: BTreeMap<String, String>,
 }
 
-impl Found {
+impl ProjectPrograms {
     /// `{"mcpServers": {"NAME": {"command": …, "args": […]}}}`
     fn json_servers(&mut self, document: &Value) {
         let servers = document.get("mcpServers").and_then(Value::as_object);

@@ -20,7 +20,7 @@ pub(in crate::builtin) struct Capture;
 pub(in crate::builtin) struct Arguments {
     /// The commitment that it proves: cmt_…. Without one it is an observation.
     commitment: Option<String>,
-    r#type: Kind,
+    r#type: EvidenceWord,
     /// The text itself, of test output, a diff or a note.
     content: Option<String>,
     /// A file of the workspace.
@@ -33,7 +33,7 @@ pub(in crate::builtin) struct Arguments {
 /// What it is.
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Kind {
+enum EvidenceWord {
     TestOutput,
     Diff,
     File,
@@ -42,15 +42,15 @@ enum Kind {
     Note,
 }
 
-impl From<Kind> for EvidenceKind {
-    fn from(kind: Kind) -> Self {
+impl From<EvidenceWord> for EvidenceKind {
+    fn from(kind: EvidenceWord) -> Self {
         match kind {
-            Kind::TestOutput => Self::TestOutput,
-            Kind::Diff => Self::Diff,
-            Kind::File => Self::File,
-            Kind::Url => Self::Url,
-            Kind::Screenshot => Self::Screenshot,
-            Kind::Note => Self::Note,
+            EvidenceWord::TestOutput => Self::TestOutput,
+            EvidenceWord::Diff => Self::Diff,
+            EvidenceWord::File => Self::File,
+            EvidenceWord::Url => Self::Url,
+            EvidenceWord::Screenshot => Self::Screenshot,
+            EvidenceWord::Note => Self::Note,
         }
     }
 }

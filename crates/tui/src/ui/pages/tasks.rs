@@ -7,7 +7,7 @@ use windlass_core::text::{one_line, suffix};
 use windlass_term::{numbers, strip_controls};
 
 use super::Reader;
-use crate::overlay::{Item, Kind, List, Target};
+use crate::overlay::{Item, List, Target, ViewKind};
 
 /// Tasks and sessions that are listed.
 const MOST: usize = 200;
@@ -61,7 +61,7 @@ impl Reader {
                 ))
             }));
         }
-        Ok(List::new(Kind::Tasks, "tasks", items))
+        Ok(List::new(ViewKind::Tasks, "tasks", items))
     }
 
     pub(super) fn status(&self, task: &TaskView, words: &str) -> String {
@@ -124,7 +124,7 @@ impl Reader {
                 preview: reasons.chain([accept]).collect(),
             });
         }
-        Ok(List::new(Kind::Inbox, "waits for you", items))
+        Ok(List::new(ViewKind::Inbox, "waits for you", items))
     }
 
     pub(super) fn sessions(&self, everywhere: bool) -> Result<List, Error> {
@@ -165,7 +165,7 @@ impl Reader {
         items.sort_by_key(|(used, _)| std::cmp::Reverse(*used));
         let title = if everywhere { "conversations" } else { "conversations of this directory" };
         let items = items.into_iter().map(|(_, item)| item).collect();
-        Ok(List::new(Kind::Sessions { everywhere }, title, items))
+        Ok(List::new(ViewKind::Sessions { everywhere }, title, items))
     }
 
     /// The sub-agents of the conversation and its background commands.
@@ -192,7 +192,7 @@ impl Reader {
                 }));
             }
         }
-        Ok(List::new(Kind::Agents, "sub-agents and background commands", items))
+        Ok(List::new(ViewKind::Agents, "sub-agents and background commands", items))
     }
 }
 

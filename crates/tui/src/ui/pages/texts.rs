@@ -10,7 +10,7 @@ use windlass_core::state::TaskState;
 use windlass_term::{Detail, Paint, Progress, diff, markdown, reasoning, strip_controls};
 
 use super::Reader;
-use crate::overlay::{DiffOf, Kind, Page, PageLine};
+use crate::overlay::{DiffOf, Page, PageLine, ViewKind};
 
 impl Reader {
     /// The conversation from its beginning: what people said, replies whole, outputs folded.
@@ -28,7 +28,7 @@ impl Reader {
             self.tell(task, &records, &mut lines);
         }
         let title = of.map_or("transcript".to_owned(), |task| format!("transcript of {task}"));
-        Ok(Page::new(Kind::Transcript { task: of }, title, lines).from_end())
+        Ok(Page::new(ViewKind::Transcript { task: of }, title, lines).from_end())
     }
 
     fn tell(&self, task: TaskId, records: &[Record], lines: &mut Vec<PageLine>) {
@@ -88,7 +88,7 @@ impl Reader {
         if lines.is_empty() {
             lines.push(PageLine::of(self.paint.dim("nothing was changed")));
         }
-        Ok(Page::new(Kind::Diff(of), of.words(), lines))
+        Ok(Page::new(ViewKind::Diff(of), of.words(), lines))
     }
 
     /// The changes since the last message.

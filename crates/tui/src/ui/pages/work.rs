@@ -13,7 +13,7 @@ use windlass_term::{numbers, strip_controls};
 
 use super::Reader;
 use super::tasks::{SHORT_ID, WIDE};
-use crate::overlay::{Item, Kind, List, Page, PageLine, Target};
+use crate::overlay::{Item, List, Page, PageLine, Target, ViewKind};
 use crate::replies;
 
 /// Runs that are listed.
@@ -33,7 +33,7 @@ impl Reader {
         for run in workflows.runs(RUNS)? {
             items.push(self.run_item(&run)?);
         }
-        Ok(List::new(Kind::Workflows, "workflows", items))
+        Ok(List::new(ViewKind::Workflows, "workflows", items))
     }
 
     fn workflow(&self, one: &WorkflowView) -> Item {
@@ -69,7 +69,7 @@ impl Reader {
 
     /// One run: its steps, its worktrees and what was merged.
     pub(super) fn run(&self, run: TaskId) -> Result<Page, Error> {
-        Ok(Page::new(Kind::Run { run }, "run of a workflow", self.run_lines(run)?))
+        Ok(Page::new(ViewKind::Run { run }, "run of a workflow", self.run_lines(run)?))
     }
 
     fn run_lines(&self, run: TaskId) -> Result<Vec<PageLine>, Error> {
@@ -148,7 +148,7 @@ impl Reader {
             }
         };
         let items = workers.iter().map(item).collect();
-        Ok(List::new(Kind::Workers, "workers in worktrees", items))
+        Ok(List::new(ViewKind::Workers, "workers in worktrees", items))
     }
 
     /// How far the plan of this directory is.
@@ -161,7 +161,7 @@ impl Reader {
             }],
         };
         let lines = replies::lines(&blocks, self.paint, self.columns);
-        Ok(Page::new(Kind::Plan, "plan", lines.into_iter().map(PageLine::of).collect()))
+        Ok(Page::new(ViewKind::Plan, "plan", lines.into_iter().map(PageLine::of).collect()))
     }
 
     /// What is promised, and how each promise stands.
@@ -192,7 +192,7 @@ impl Reader {
             );
             items.push(Item { target: Target::Text, line, preview });
         }
-        Ok(List::new(Kind::Commitments, "commitments", items))
+        Ok(List::new(ViewKind::Commitments, "commitments", items))
     }
 
     /// The roles that can be taken, and which tools each has.
@@ -209,7 +209,7 @@ impl Reader {
             }
         };
         let items = Role::ALL.iter().map(|role| item(*role)).collect();
-        List::new(Kind::Roles, "roles", items)
+        List::new(ViewKind::Roles, "roles", items)
     }
 }
 

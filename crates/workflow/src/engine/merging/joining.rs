@@ -7,7 +7,7 @@ use windlass_core::event::{StepEnded, StepResult};
 use windlass_core::status::StatusReason;
 
 use super::Merge;
-use crate::definition::{OnConflict, ParallelWork, Place, Step, Strategy};
+use crate::definition::{Checkout, OnConflict, ParallelWork, Step, Strategy};
 use crate::engine::steps::Attempt;
 use crate::engine::{StepEnd, Trouble};
 use crate::worktree;
@@ -15,7 +15,7 @@ use crate::worktree;
 impl Attempt<'_> {
     /// Ends a parallel step.
     pub(in crate::engine) async fn join(self, work: &ParallelWork) -> Result<StepEnd, Trouble> {
-        if work.join && matches!(self.engine.workflow.place, Place::Worktree(_)) {
+        if work.join && matches!(self.engine.workflow.place, Checkout::Worktree(_)) {
             // A run that begins with a parallel step has no worktree of its own yet.
             self.worktrees().place(&self.leaf.worktree).await?;
         }

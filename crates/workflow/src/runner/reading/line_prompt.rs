@@ -2,10 +2,10 @@
 
 use super::form::{Question, Reply};
 use super::menu::{number, question_above};
-use super::{Found, Row};
+use super::{FoundQuestion, Row};
 
 /// The question in the last line of the screen, where the cursor is.
-pub(super) fn find(rows: &[&Row], cursor_row: usize) -> Option<Found> {
+pub(super) fn find(rows: &[&Row], cursor_row: usize) -> Option<FoundQuestion> {
     let (last, above) = rows.split_last()?;
     // A cursor in the next row is there because the program ended the line before it waits.
     if cursor_row < last.at || cursor_row > last.at + 1 {
@@ -19,7 +19,7 @@ pub(super) fn find(rows: &[&Row], cursor_row: usize) -> Option<Found> {
     if let Some((question, options, words)) = choices(text) {
         let reply = Reply::Words(words);
         let question = Question::new(question, context(), options, reply);
-        return Some(Found { at: last.at, question });
+        return Some(FoundQuestion { at: last.at, question });
     }
     if let Some(found) = numbered(rows, last) {
         return Some(found);
@@ -30,11 +30,11 @@ pub(super) fn find(rows: &[&Row], cursor_row: usize) -> Option<Found> {
         let options = vec!["Continue".to_owned()];
         let reply = Reply::Words(vec![String::new()]);
         let question = Question::new(text.to_owned(), context(), options, reply);
-        return Some(Found { at: last.at, question });
+        return Some(FoundQuestion { at: last.at, question });
     }
     is_open_question(text).then(|| {
         let question = Question::new(text.to_owned(), context(), Vec::new(), Reply::Line);
-        Found { at: last.at, question }
+        FoundQuestion { at: last.at, question }
     })
 }
 
@@ -96,7 +96,7 @@ fn is_key(text: &str) -> bool {
 }
 
 /// A numbered list above a line that asks for one of the numbers.
-fn numbered(rows: &[&Row], last: &Row) -> Option<Found> {
+fn numbered(rows: &[&Row], last: &Row) -> Option<FoundQuestion> {
     let text = last.text.to_lowercase();
     let asks = ["choice", "choose", "select", "pick", "option", "enter a number", "1-", "#?"];
     if !asks.iter().any(|word| text.contains(word)) || !last.text.ends_with([':', '>', '?']) {
@@ -117,7 +117,7 @@ fn numbered(rows: &[&Row], last: &Row) -> Option<Found> {
     let question = if above.is_empty() { last.text.clone() } else { above };
     let words = (1..=options.len()).map(|number| number.to_string()).collect();
     let question = Question::new(question, context, options, Reply::Words(words));
-    Some(Found { at: last.at, question })
+    Some(FoundQuestion { at: last.at, question })
 }
 
 /// A line that ends in a question mark or asks for a named thing.

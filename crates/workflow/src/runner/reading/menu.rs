@@ -1,7 +1,7 @@
 //! Lists of options with one marked, and numbered lists above a line that asks for a number.
 
 use super::form::{Question, Reply};
-use super::{Found, Row};
+use super::{FoundQuestion, Row};
 
 /// What marks the chosen option. The last is also a quote or a shell prompt, and needs more to count.
 const MARKS: [&str; 9] = ["❯", "›", "▶", "►", "➤", "▸", "●", "◉", "→"];
@@ -17,7 +17,7 @@ const MAX_FOOTER_ROWS: usize = 4;
 const CONTEXT_ROWS: usize = 25;
 
 /// The list of options at the end of the screen.
-pub(super) fn find(rows: &[&Row]) -> Option<Found> {
+pub(super) fn find(rows: &[&Row]) -> Option<FoundQuestion> {
     let marked = rows.iter().rposition(|row| mark(&row.text).is_some())?;
     let block = Block::around(rows, marked)?;
     let below = &rows[block.end..];
@@ -32,7 +32,7 @@ pub(super) fn find(rows: &[&Row]) -> Option<Found> {
     }
     let reply = Reply::Arrows { marked: block.marked };
     let question = Question::new(text, context, block.options, reply);
-    Some(Found { at: rows[block.end - 1].at, question })
+    Some(FoundQuestion { at: rows[block.end - 1].at, question })
 }
 
 /// Options that belong together.
