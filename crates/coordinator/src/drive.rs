@@ -251,7 +251,7 @@ impl<'a> Drive<'a> {
         // Nobody listening is fine.
         let _ = self.coordinator.activity.send(Activity::Started {
             task,
-            goal: state.command().goal.clone(),
+            goal: state.created.title(),
             is_resumed: state.attempts.started,
         });
         let evicted = self.coordinator.stalls.register(task);

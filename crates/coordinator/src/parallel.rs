@@ -124,7 +124,7 @@ impl Parallel<'_> {
             for record in store.journal().of(task)? {
                 match record.event {
                     Event::TaskCreated(created) => match created.workflow.map(|part| *part) {
-                        Some(WorkflowPart::Program { step: at, runner: by }) => {
+                        Some(WorkflowPart::Program { step: at, runner: by, .. }) => {
                             (step, runner) = (Some(at), by);
                         }
                         Some(WorkflowPart::Agent { step: at, .. }) => step = Some(at),

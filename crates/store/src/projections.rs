@@ -182,7 +182,7 @@ fn insert_task(tx: &Connection, record: &Record, created: &TaskCreated) -> Resul
         ":root": created.root.to_string(),
         ":depth": created.depth,
         ":driver": created.driver.as_str(),
-        ":goal": command.goal,
+        ":goal": created.title(),
         ":workspace": created.workspace,
         ":usage": json(&UsageMetrics::default()),
         ":deadline": created.deadline.map(|deadline| instant(deadline.at)),

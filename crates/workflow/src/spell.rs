@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 use windlass_core::event::WorkflowSource;
+use windlass_core::text::one_line;
 
 use crate::definition::Spell;
 use crate::template;
@@ -11,6 +12,9 @@ const SYSTEM_PROMPT: &str = include_str!("prompts/system_prompt.md");
 
 /// What every system prompt must hold (WF-052).
 pub const PLACEHOLDER: &str = "spell_content";
+
+/// The longest line about a step.
+const ABOUT_CHARS: usize = 200;
 
 /// Why there is no prompt.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -31,18 +35,34 @@ pub fn prompt(
     spell: &Spell,
     variables: &Map<String, Value>,
 ) -> Result<String, PromptError> {
-    let content = match spell {
-        Spell::Inline(text) => template::render(text, variables).map_err(PromptError::Inline)?,
-        Spell::Named(name) => {
-            let text = source.spells.get(name).ok_or_else(|| PromptError::Missing(name.clone()))?;
-            template::render(text, variables)
-                .map_err(|source| PromptError::Spell { name: name.clone(), source })?
-        }
-    };
+    let content = content(source, spell, variables)?;
     let mut variables = variables.clone();
     variables.insert(PLACEHOLDER.to_owned(), content.trim_end().into());
     let system = source.system_prompt.as_deref().unwrap_or(SYSTEM_PROMPT);
     template::render(system, &variables).map_err(PromptError::System)
+}
+
+/// The rendered spell, without what wraps it.
+fn content(
+    source: &WorkflowSource,
+    spell: &Spell,
+    variables: &Map<String, Value>,
+) -> Result<String, PromptError> {
+    match spell {
+        Spell::Inline(text) => template::render(text, variables).map_err(PromptError::Inline),
+        Spell::Named(name) => {
+            let text = source.spells.get(name).ok_or_else(|| PromptError::Missing(name.clone()))?;
+            template::render(text, variables)
+                .map_err(|source| PromptError::Spell { name: name.clone(), source })
+        }
+    }
+}
+
+/// What a step asks for, in a line for people; empty where the spell cannot be rendered.
+pub fn about(source: &WorkflowSource, spell: &Spell, variables: &Map<String, Value>) -> String {
+    let text = content(source, spell, variables).unwrap_or_default();
+    let mut lines = text.lines().map(|line| line.trim_start_matches('#').trim());
+    one_line(lines.find(|line| !line.is_empty()).unwrap_or_default(), ABOUT_CHARS)
 }
 
 /// Checks a project's own system prompt: what it wraps must have a place in it.

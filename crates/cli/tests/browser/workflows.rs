@@ -75,8 +75,12 @@ fn workers_are_seen_in_their_worktrees_while_they_work() {
     desk.program.windlass(&tasks).expect(0);
     desk.go(&page, "/workflows");
     page.shows("At work in worktrees");
-    page.shows("work.worker_1");
-    page.shows("work.worker_2");
+    page.shows("work.worker_1: write the docs");
+    page.shows("work.worker_2: write the tests");
+    // Lists are for people: what wraps a step for its agent is in none of them.
+    let listed = desk.program.windlass(&["tasks"]).expect(0).stdout;
+    assert!(listed.contains("work.worker_1: write the docs"), "{listed}");
+    assert!(!listed.contains("You work on one step"), "{listed}");
     page.shows("-worktrees/");
     page.until("document.querySelectorAll('#workers .row').length === 2");
     gate.open();

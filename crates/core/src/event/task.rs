@@ -135,6 +135,12 @@ impl TaskCreated {
 }
 
 impl TaskCreated {
+    /// What it is for, as people read it in lists: its goal, or the step of a workflow that it works on.
+    pub fn title(&self) -> String {
+        let title = self.workflow.as_deref().and_then(WorkflowPart::title);
+        title.unwrap_or_else(|| self.command.goal.clone())
+    }
+
     /// The top of its workspace on the host.
     pub fn boundary(&self) -> &str {
         self.site.boundary.as_deref().unwrap_or(&self.workspace)

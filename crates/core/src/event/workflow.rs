@@ -25,6 +25,9 @@ pub enum WorkflowPart {
         /// Whether it is one of several tries of the same thing: they may change the same places.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         is_try: bool,
+        /// What the step asks for, in a line for people; the goal wraps it in rules for the agent.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        about: String,
     },
     /// An agent step that another program works on.
     Program {
@@ -32,7 +35,22 @@ pub enum WorkflowPart {
         step: String,
         /// Who works on it.
         runner: String,
+        /// What the step asks for, in a line for people; the goal wraps it in rules for the agent.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        about: String,
     },
+}
+
+impl WorkflowPart {
+    /// What people read in lists, where the goal is written for an agent: the step and what it asks for.
+    pub fn title(&self) -> Option<String> {
+        match self {
+            Self::Agent { step, about, .. } | Self::Program { step, about, .. } => {
+                (!about.is_empty()).then(|| format!("{step}: {about}"))
+            }
+            Self::Run(_) | Self::Script(_) => None,
+        }
+    }
 }
 
 /// Everything that a run is made from, as it was when it began: a file that changes later does not change a run.

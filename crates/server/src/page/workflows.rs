@@ -137,7 +137,7 @@ fn worker(view: &WorkerView) -> Markup {
     html! {
         div.row {
             span.row-main {
-                a.row-title href=(format!("/tasks/{}", view.task)) dir="auto" { (shown_line(view.step.as_deref().unwrap_or(&view.goal))) }
+                a.row-title href=(format!("/tasks/{}", view.task)) dir="auto" { (shown_line(&view.goal)) }
                 span.row-sub {
                     span { (shown_line(&view.runner)) }
                     span { "sign of life " (pieces::time(view.last_heartbeat_at)) }

@@ -44,7 +44,11 @@ impl Attempt<'_> {
             key: &self.key(),
             goal: prompt.to_owned(),
             directory,
-            part: WorkflowPart::Program { step: self.leaf.path.clone(), runner: name.to_owned() },
+            part: WorkflowPart::Program {
+                step: self.leaf.path.clone(),
+                runner: name.to_owned(),
+                about: self.about(work).await,
+            },
             timeout_seconds: self.leaf.step.timeout.map(|timeout| timeout.as_secs()),
             model: work.model.clone(),
             profile: work.profile,

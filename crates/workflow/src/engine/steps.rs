@@ -130,6 +130,11 @@ impl<'e> Attempt<'e> {
         Ok(StepEnd::Ended(ended))
     }
 
+    /// What the step asks for, in a line for people.
+    pub(super) async fn about(self, work: &AgentWork) -> String {
+        spell::about(&self.engine.source, &work.spell, &self.variables().await)
+    }
+
     /// What our own loop said at its end, or why it said nothing.
     pub(super) async fn own_agent(
         self,
@@ -144,6 +149,7 @@ impl<'e> Attempt<'e> {
             part: WorkflowPart::Agent {
                 step: self.leaf.path.clone(),
                 is_try: self.engine.workflow.is_try(&self.leaf.path),
+                about: self.about(work).await,
             },
             timeout_seconds: self.leaf.step.timeout.map(|timeout| timeout.as_secs()),
             model: work.model.clone(),
