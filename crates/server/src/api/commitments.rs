@@ -6,6 +6,7 @@ use axum::extract::{Path, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -17,11 +18,11 @@ use windlass_core::id::{CommitmentId, SessionId};
 use windlass_core::role::Role;
 
 use super::answers::{ChangeRefused, ReadRefused};
-use super::once::Change;
+use super::once::{Change, Once};
 use super::owned;
 use super::tasks::invalid;
 use crate::auth::User;
-use crate::extract::{Body, Id, Params};
+use crate::extract::{Id, Params};
 use crate::problem::Problem;
 use crate::state::AppState;
 
@@ -253,76 +254,86 @@ struct Words {
 async fn act(
     state: &AppState,
     user: &User,
+    once: &Once,
     id: CommitmentId,
     order: Order,
-) -> Result<Json<CommitmentView>, Problem> {
+) -> Result<Json<Value>, Problem> {
     find(state, user, id).await?;
-    let done = state.coordinator.commitments().act(id, order, &user.name).await?;
-    Ok(Json(CommitmentView::from(&done)))
+    let act = async {
+        let done = state.coordinator.commitments().act(id, order, &user.name).await?;
+        Ok(CommitmentView::from(&done))
+    };
+    once.changed(state, act).await
 }
 
 /// Claim an open commitment
 #[utoipa::path(post, path = "/v1/commitments/{commitment_id}/claim", operation_id = "claim_commitment", tag = "commitments",
-    params(("commitment_id" = String, Path, description = "The commitment")),
+    params(("commitment_id" = String, Path, description = "The commitment"),
+        ("idempotency-key" = Option<String>, Header, description = "The same for a repeated request")),
     responses((status = 200, description = "The commitment", body = CommitmentView), ReadRefused, ChangeRefused))]
 async fn claim(
     State(state): State<AppState>,
     user: User,
     Id(id): Id<CommitmentId>,
-) -> Result<Json<CommitmentView>, Problem> {
-    act(&state, &user, id, Order::Claim).await
+    once: Once,
+) -> Result<Json<Value>, Problem> {
+    act(&state, &user, &once, id, Order::Claim).await
 }
 
 /// Hand in a commitment that you have claimed and proven
 #[utoipa::path(post, path = "/v1/commitments/{commitment_id}/submit", operation_id = "submit_commitment", tag = "commitments", request_body = Words,
-    params(("commitment_id" = String, Path, description = "The commitment")),
+    params(("commitment_id" = String, Path, description = "The commitment"),
+        ("idempotency-key" = Option<String>, Header, description = "The same for a repeated request")),
     responses((status = 200, description = "The commitment", body = CommitmentView), ReadRefused, ChangeRefused))]
 async fn submit(
     State(state): State<AppState>,
     user: User,
     Id(id): Id<CommitmentId>,
-    Body(words): Body<Words>,
-) -> Result<Json<CommitmentView>, Problem> {
-    act(&state, &user, id, Order::Submit(words.reason)).await
+    Change { once, body: words }: Change<Words>,
+) -> Result<Json<Value>, Problem> {
+    act(&state, &user, &once, id, Order::Submit(words.reason)).await
 }
 
 /// Approve what somebody else has handed in
 #[utoipa::path(post, path = "/v1/commitments/{commitment_id}/approve", operation_id = "approve_commitment", tag = "commitments", request_body = Words,
-    params(("commitment_id" = String, Path, description = "The commitment")),
+    params(("commitment_id" = String, Path, description = "The commitment"),
+        ("idempotency-key" = Option<String>, Header, description = "The same for a repeated request")),
     responses((status = 200, description = "The commitment", body = CommitmentView), ReadRefused, ChangeRefused))]
 async fn approve(
     State(state): State<AppState>,
     user: User,
     Id(id): Id<CommitmentId>,
-    Body(words): Body<Words>,
-) -> Result<Json<CommitmentView>, Problem> {
-    act(&state, &user, id, Order::Approve(words.reason)).await
+    Change { once, body: words }: Change<Words>,
+) -> Result<Json<Value>, Problem> {
+    act(&state, &user, &once, id, Order::Approve(words.reason)).await
 }
 
 /// Reject what somebody else has handed in; it goes back to them
 #[utoipa::path(post, path = "/v1/commitments/{commitment_id}/reject", operation_id = "reject_commitment", tag = "commitments", request_body = Words,
-    params(("commitment_id" = String, Path, description = "The commitment")),
+    params(("commitment_id" = String, Path, description = "The commitment"),
+        ("idempotency-key" = Option<String>, Header, description = "The same for a repeated request")),
     responses((status = 200, description = "The commitment", body = CommitmentView), ReadRefused, ChangeRefused))]
 async fn reject(
     State(state): State<AppState>,
     user: User,
     Id(id): Id<CommitmentId>,
-    Body(words): Body<Words>,
-) -> Result<Json<CommitmentView>, Problem> {
-    act(&state, &user, id, Order::Reject(words.reason)).await
+    Change { once, body: words }: Change<Words>,
+) -> Result<Json<Value>, Problem> {
+    act(&state, &user, &once, id, Order::Reject(words.reason)).await
 }
 
 /// Give a claim back, or take it away
 #[utoipa::path(post, path = "/v1/commitments/{commitment_id}/release", operation_id = "release_commitment", tag = "commitments", request_body = Words,
-    params(("commitment_id" = String, Path, description = "The commitment")),
+    params(("commitment_id" = String, Path, description = "The commitment"),
+        ("idempotency-key" = Option<String>, Header, description = "The same for a repeated request")),
     responses((status = 200, description = "The commitment", body = CommitmentView), ReadRefused, ChangeRefused))]
 async fn release(
     State(state): State<AppState>,
     user: User,
     Id(id): Id<CommitmentId>,
-    Body(words): Body<Words>,
-) -> Result<Json<CommitmentView>, Problem> {
-    act(&state, &user, id, Order::Release(words.reason)).await
+    Change { once, body: words }: Change<Words>,
+) -> Result<Json<Value>, Problem> {
+    act(&state, &user, &once, id, Order::Release(words.reason)).await
 }
 
 /// Evidence to be kept: a text, or an address.

@@ -1,5 +1,6 @@
 //! Requests that may be repeated: by a key of the sender's, the same request again has no further effect.
 
+use axum::Json;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
@@ -117,19 +118,45 @@ impl Once {
         Ok(())
     }
 
-    /// Makes a new thing, and answers a repetition as the first request was answered.
+    /// Does something, and answers a repetition as the first request was answered.
+    pub async fn first<T: Serialize>(
+        &self,
+        state: &AppState,
+        change: impl Future<Output = Result<T, Problem>>,
+    ) -> Result<Value, Problem> {
+        if let Some(known) = self.outcome(state).await? {
+            return Ok(serde_json::from_str(&known).unwrap_or_default());
+        }
+        let answer = json!(change.await?);
+        self.keep(state, answer.to_string()).await?;
+        Ok(answer)
+    }
+
+    /// Changes a thing, and shows it as the change left it.
+    pub async fn changed<T: Serialize>(
+        &self,
+        state: &AppState,
+        change: impl Future<Output = Result<T, Problem>>,
+    ) -> Result<Json<Value>, Problem> {
+        self.first(state, change).await.map(Json)
+    }
+
+    /// Makes a new thing.
     pub async fn created<T: Serialize>(
         &self,
         state: &AppState,
         make: impl Future<Output = Result<T, Problem>>,
     ) -> Result<Response, Problem> {
-        if let Some(made) = self.outcome(state).await? {
-            let made: Value = serde_json::from_str(&made).unwrap_or_default();
-            return Ok(answers::created(made));
-        }
-        let made = make.await?;
-        self.keep(state, json!(made).to_string()).await?;
-        Ok(answers::created(made))
+        self.first(state, make).await.map(answers::created)
+    }
+
+    /// Removes a thing.
+    pub async fn removed(
+        &self,
+        state: &AppState,
+        remove: impl Future<Output = Result<(), Problem>>,
+    ) -> Result<StatusCode, Problem> {
+        self.first(state, remove).await.map(|_| StatusCode::NO_CONTENT)
     }
 
     fn outcome_name(&self) -> Option<String> {

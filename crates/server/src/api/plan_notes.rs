@@ -16,12 +16,12 @@ use windlass_coordinator::plans::{
 };
 use windlass_core::id::{IssueId, PlanId};
 
-use super::answers::{ChangeRefused, ReadRefused, created};
+use super::answers::{ChangeRefused, ReadRefused};
 use super::once::Change;
 use super::plans::find;
 use super::tasks::invalid;
 use crate::auth::User;
-use crate::extract::{Body, Id, Params};
+use crate::extract::{Id, Params};
 use crate::problem::Problem;
 use crate::state::AppState;
 
@@ -162,21 +162,24 @@ struct NewResolution {
 
 /// Say what became of an issue
 #[utoipa::path(post, path = "/v1/issues/{issue_id}/resolve", operation_id = "resolve_issue", tag = "plans", request_body = NewResolution,
-    params(("issue_id" = String, Path, description = "The issue")),
+    params(("issue_id" = String, Path, description = "The issue"),
+        ("idempotency-key" = Option<String>, Header, description = "The same for a repeated request")),
     responses((status = 200, description = "The issue", body = IssueEntry), ReadRefused, ChangeRefused))]
 async fn resolve_issue(
     State(state): State<AppState>,
     user: User,
     Id(id): Id<IssueId>,
-    Body(wanted): Body<NewResolution>,
-) -> Result<Json<IssueEntry>, Problem> {
+    Change { once, body: wanted }: Change<NewResolution>,
+) -> Result<Json<Value>, Problem> {
     let issue = find_issue(&state, &user, id).await?;
     let resolution = wanted.resolution.parse();
     let resolution = resolution.map_err(|error: windlass_core::axes::UnknownValue| {
         invalid(format!("`resolution`: {error}"))
     })?;
     let notes = state.coordinator.plans().notes(Path::new(&issue.project))?;
-    Ok(Json(IssueEntry::from(notes.resolve_issue(&id.to_string(), resolution).await?)))
+    let resolve =
+        async { Ok(IssueEntry::from(notes.resolve_issue(&id.to_string(), resolution).await?)) };
+    once.changed(&state, resolve).await
 }
 
 /// An issue that the user may see: it belongs to a plan that they may see. One of no plan is nobody's.
@@ -319,16 +322,17 @@ struct NewSnapshot {
 
 /// Save what the next task must know
 #[utoipa::path(post, path = "/v1/plans/{plan_id}/snapshot", operation_id = "save_snapshot", tag = "plans", request_body = NewSnapshot,
-    params(("plan_id" = String, Path, description = "The plan")),
+    params(("plan_id" = String, Path, description = "The plan"),
+        ("idempotency-key" = Option<String>, Header, description = "The same for a repeated request")),
     responses((status = 201, description = "The snapshot", body = Object), ReadRefused, ChangeRefused))]
 async fn save_snapshot(
     State(state): State<AppState>,
     user: User,
     Id(id): Id<PlanId>,
-    Body(wanted): Body<NewSnapshot>,
+    Change { once, body: wanted }: Change<NewSnapshot>,
 ) -> Result<Response, Problem> {
     let row = find(&state, &user, id).await?;
     let notes = state.coordinator.plans().notes_of(row);
-    let saved = notes.save_snapshot(&wanted.task, &wanted.fields).await?;
-    Ok(created(serde_json::json!(saved.snapshot)))
+    let save = async { Ok(notes.save_snapshot(&wanted.task, &wanted.fields).await?.snapshot) };
+    once.created(&state, save).await
 }

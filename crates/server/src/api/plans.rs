@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -15,11 +16,12 @@ use windlass_core::command::ExecutionConfig;
 use windlass_core::event::Driver;
 use windlass_core::id::{PlanId, SessionId};
 
-use super::answers::{ChangeRefused, ReadRefused, created};
+use super::answers::{ChangeRefused, ReadRefused};
+use super::once::{Change, Once};
 use super::owned;
 use super::tasks::invalid;
 use crate::auth::User;
-use crate::extract::{Body, Id};
+use crate::extract::Id;
 use crate::problem::Problem;
 use crate::state::AppState;
 
@@ -178,11 +180,12 @@ struct ActivationEntry {
 
 /// Activate a plan: load exactly the skills and MCP servers that it names
 #[utoipa::path(post, path = "/v1/plans", operation_id = "activate_plan", tag = "plans", request_body = NewActivation,
+    params(("idempotency-key" = Option<String>, Header, description = "The same for a repeated request")),
     responses((status = 201, description = "What it loads", body = ActivationEntry), ReadRefused, ChangeRefused))]
 async fn activate(
     State(state): State<AppState>,
     user: User,
-    Body(wanted): Body<NewActivation>,
+    Change { once, body: wanted }: Change<NewActivation>,
 ) -> Result<Response, Problem> {
     let session: SessionId =
         wanted.session_id.parse().map_err(|error| invalid(format!("`session_id`: {error}")))?;
@@ -199,15 +202,18 @@ async fn activate(
     check_takeover(&state, &user, &directory).await?;
     let (directory, again) = (directory.as_path(), wanted.again);
     let new = Activating { directory, named, by: &user.name, again };
-    let found = state.coordinator.plans().activate(new).await?;
-    Ok(created(ActivationEntry {
-        plan_id: found.plan_id.to_string(),
-        name: found.name,
-        skills: found.skills,
-        mcp_servers: found.mcp_servers,
-        agents: found.agents,
-        tasks: found.tasks,
-    }))
+    let activate = async {
+        let found = state.coordinator.plans().activate(new).await?;
+        Ok(ActivationEntry {
+            plan_id: found.plan_id.to_string(),
+            name: found.name,
+            skills: found.skills,
+            mcp_servers: found.mcp_servers,
+            agents: found.agents,
+            tasks: found.tasks,
+        })
+    };
+    once.created(&state, activate).await
 }
 
 /// An operator does not replace the plans that others have activated in a directory.
@@ -231,13 +237,15 @@ async fn check_takeover(state: &AppState, user: &User, directory: &Path) -> Resu
 
 /// Work through a plan: its tasks are queued for this service, in the order of what they wait for
 #[utoipa::path(post, path = "/v1/plans/{plan_id}/run", operation_id = "run_plan", tag = "plans",
-    params(("plan_id" = String, Path, description = "The plan")),
+    params(("plan_id" = String, Path, description = "The plan"),
+        ("idempotency-key" = Option<String>, Header, description = "The same for a repeated request")),
     responses((status = 200, description = "The plan", body = PlanEntry), ReadRefused, ChangeRefused))]
 async fn run(
     State(state): State<AppState>,
     user: User,
     Id(id): Id<PlanId>,
-) -> Result<Json<PlanEntry>, Problem> {
+    once: Once,
+) -> Result<Json<Value>, Problem> {
     let row = find(&state, &user, id).await?;
     let profile = state.coordinator.limits().profile;
     let axes = Axes { work_mode: WorkMode::Build, permission_profile: profile, ..Axes::headless() };
@@ -250,6 +258,6 @@ async fn run(
         execution_config: ExecutionConfig::default(),
         cost_budget: None,
     };
-    let status = state.coordinator.plans().begin(row, run).await?;
-    Ok(Json(PlanEntry::from(status)))
+    let begin = async { Ok(PlanEntry::from(state.coordinator.plans().begin(row, run).await?)) };
+    once.changed(&state, begin).await
 }

@@ -3,8 +3,9 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -13,7 +14,7 @@ use windlass_core::id::{ScheduleId, SessionId, TaskId};
 use windlass_core::schedule::{Missed, Rhythm, Schedule, ScheduleAction};
 
 use super::answers::{ChangeRefused, ReadRefused, created};
-use super::once::Change;
+use super::once::{Change, Once};
 use super::owned;
 use super::tasks::invalid;
 use crate::auth::User;
@@ -223,42 +224,56 @@ fn rhythm(wanted: &NewSchedule) -> Result<Rhythm, Problem> {
 
 /// Remove a schedule for good
 #[utoipa::path(delete, path = "/v1/schedules/{schedule_id}", operation_id = "remove_schedule", tag = "schedules",
-    params(("schedule_id" = String, Path, description = "The schedule")),
+    params(("schedule_id" = String, Path, description = "The schedule"),
+        ("idempotency-key" = Option<String>, Header, description = "The same for a repeated request")),
     responses((status = 204, description = "Removed"), ReadRefused, ChangeRefused))]
 async fn remove(
     State(state): State<AppState>,
     user: User,
     Id(id): Id<ScheduleId>,
-) -> Result<Response, Problem> {
-    find(&state, &user, id).await?;
-    state.coordinator.schedules().remove(id).await?;
-    Ok(StatusCode::NO_CONTENT.into_response())
+    once: Once,
+) -> Result<StatusCode, Problem> {
+    let remove = async {
+        find(&state, &user, id).await?;
+        Ok(state.coordinator.schedules().remove(id).await?)
+    };
+    once.removed(&state, remove).await
 }
 
 /// Pause a schedule
 #[utoipa::path(post, path = "/v1/schedules/{schedule_id}/pause", operation_id = "pause_schedule", tag = "schedules",
-    params(("schedule_id" = String, Path, description = "The schedule")),
+    params(("schedule_id" = String, Path, description = "The schedule"),
+        ("idempotency-key" = Option<String>, Header, description = "The same for a repeated request")),
     responses((status = 200, description = "The schedule", body = ScheduleEntry), ReadRefused, ChangeRefused))]
 async fn pause(
     State(state): State<AppState>,
     user: User,
     Id(id): Id<ScheduleId>,
-) -> Result<Json<ScheduleEntry>, Problem> {
-    find(&state, &user, id).await?;
-    state.coordinator.schedules().pause(id).await?;
-    Ok(Json(ScheduleEntry::from(&find(&state, &user, id).await?)))
+    once: Once,
+) -> Result<Json<Value>, Problem> {
+    let change = async {
+        find(&state, &user, id).await?;
+        state.coordinator.schedules().pause(id).await?;
+        Ok(ScheduleEntry::from(&find(&state, &user, id).await?))
+    };
+    once.changed(&state, change).await
 }
 
 /// Resume a schedule with its next run
 #[utoipa::path(post, path = "/v1/schedules/{schedule_id}/resume", operation_id = "resume_schedule", tag = "schedules",
-    params(("schedule_id" = String, Path, description = "The schedule")),
+    params(("schedule_id" = String, Path, description = "The schedule"),
+        ("idempotency-key" = Option<String>, Header, description = "The same for a repeated request")),
     responses((status = 200, description = "The schedule", body = ScheduleEntry), ReadRefused, ChangeRefused))]
 async fn resume(
     State(state): State<AppState>,
     user: User,
     Id(id): Id<ScheduleId>,
-) -> Result<Json<ScheduleEntry>, Problem> {
-    find(&state, &user, id).await?;
-    state.coordinator.schedules().resume(id).await?;
-    Ok(Json(ScheduleEntry::from(&find(&state, &user, id).await?)))
+    once: Once,
+) -> Result<Json<Value>, Problem> {
+    let change = async {
+        find(&state, &user, id).await?;
+        state.coordinator.schedules().resume(id).await?;
+        Ok(ScheduleEntry::from(&find(&state, &user, id).await?))
+    };
+    once.changed(&state, change).await
 }

@@ -375,18 +375,13 @@ async fn clear(
     user: User,
     Id(session): Id<SessionId>,
     once: Once,
-) -> Result<Json<ClearedEntry>, Problem> {
+) -> Result<Json<Value>, Problem> {
     owned::session(&state, &user, session).await?;
-    let task_id = match once.outcome(&state).await? {
-        Some(before) => Some(before).filter(|task| !task.is_empty()),
-        None => {
-            let task = state.coordinator.session(session).conversation().clear(&user.name).await?;
-            let task_id = task.map(|task| task.to_string());
-            once.keep(&state, task_id.clone().unwrap_or_default()).await?;
-            task_id
-        }
+    let clear = async {
+        let task = state.coordinator.session(session).conversation().clear(&user.name).await?;
+        Ok(ClearedEntry { task_id: task.map(|task| task.to_string()) })
     };
-    Ok(Json(ClearedEntry { task_id }))
+    once.changed(&state, clear).await
 }
 
 /// Any JSON object.

@@ -13,6 +13,7 @@ mod sessions;
 mod attaching;
 mod leavings;
 mod plans;
+mod repeating;
 mod workflows;
 mod tls;
 mod contract;

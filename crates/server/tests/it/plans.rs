@@ -15,7 +15,7 @@ use windlass_testkit::Stage;
 use crate::world::{World, account, answer, options, problem};
 
 /// A directory with a plan of two tasks, and the session that is in it.
-async fn session_with_plan(world: &World, directory: &Path) -> SessionId {
+pub async fn session_with_plan(world: &World, directory: &Path) -> SessionId {
     session_of(world, "ada", directory).await
 }
 
