@@ -1,6 +1,8 @@
-//! What the program knows of itself, and the coordinator does not: its configuration and its skills.
+//! What the program knows of itself, and the coordinator does not: its configuration, its skills, and how new ones are written.
 
 use std::sync::Arc;
+
+use crate::skill_drafts::SkillWriter;
 
 /// One setting that is in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +44,8 @@ pub struct About {
     pub settings: Arc<[Setting]>,
     /// Reads the skills that are there now.
     pub skills: Arc<dyn Fn() -> SkillList + Send + Sync>,
+    /// Writes skills that were proposed; absent where the program cannot.
+    pub skill_writer: Option<Arc<dyn SkillWriter>>,
 }
 
 impl std::fmt::Debug for About {

@@ -23,6 +23,7 @@ use crate::events::EventFan;
 use crate::guard::Names;
 use crate::page::{Drafts, Previews};
 use crate::queue::Queues;
+use crate::skill_drafts::SkillTrials;
 use crate::state::{AppState, Shared};
 use crate::{listen, routes};
 
@@ -113,6 +114,7 @@ impl Server {
             previews: Previews::default(),
             drafts: Drafts::new(coordinator.storage().drafts_directory()),
             queues: Queues::open(coordinator.storage().queue_directory()),
+            trials: SkillTrials::default(),
             checkup: Checkup::default(),
             names: Names::new(address, &options.allowed_hosts),
             access_log,

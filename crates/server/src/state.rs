@@ -16,6 +16,7 @@ use crate::guard::Names;
 use crate::page::{Drafts, Previews};
 use crate::problem::Problem;
 use crate::queue::Queues;
+use crate::skill_drafts::SkillTrials;
 
 /// What every handler has at hand. Cheap to clone.
 #[derive(Clone)]
@@ -34,6 +35,8 @@ pub struct Shared {
     pub previews: Previews,
     /// Messages that wait.
     pub queues: Queues,
+    /// Proposed skills that are being tried.
+    pub trials: SkillTrials,
     /// The checks of the installation.
     pub checkup: Checkup,
     /// What people have begun to write on pages.

@@ -200,7 +200,7 @@ pub(super) fn prove(
 fn unproven(why: &str) -> Failure {
     Failure::usage(
         format!("nothing was written: the skill does not help. {why}"),
-        "write it yourself with `windlass skills new NAME`, or `reject` the proposal",
+        "write it yourself with `windlass skills new NAME`, or decline the proposal",
     )
 }
 

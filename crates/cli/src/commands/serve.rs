@@ -15,7 +15,7 @@ use windlass_core::command::{ResultStatus, TaskResult};
 use windlass_core::id::{CommandId, TaskId};
 use windlass_core::shown::{shown, shown_line};
 use windlass_core::text::one_line;
-use windlass_server::Server;
+use windlass_server::{Server, SkillWriter};
 use windlass_term::numbers;
 
 use super::{AppContext, Execute, Start};
@@ -52,14 +52,17 @@ next start resumes all of them. Twice ends at once.";
 
 impl Execute for Serve {
     fn execute(self, start: Start) -> Result<u8, Failure> {
-        run(&start.app_for_service(&self.options)?, &self.options, Part::Whole(self.http))
+        let hooks = start.hooks.clone();
+        let app = start.app_for_service(&self.options)?;
+        let writer = Arc::new(app.accepting(hooks));
+        run(&app, &self.options, Part::Whole(self.http, writer))
     }
 }
 
 /// What a service is there for.
 pub(super) enum Part {
     /// It takes commands, drives tasks, and is there for people: it alone opens a socket.
-    Whole(HttpArgs),
+    Whole(HttpArgs, Arc<dyn SkillWriter>),
     /// Driving tasks: it takes commands, and leaves what people say to a coordinator.
     Worker,
 }
@@ -67,14 +70,14 @@ pub(super) enum Part {
 impl Part {
     const fn name(&self) -> &'static str {
         match self {
-            Self::Whole(_) => "serving",
+            Self::Whole(..) => "serving",
             Self::Worker => "working",
         }
     }
 
     fn streams(&self) -> Vec<InStream> {
         match self {
-            Self::Whole(_) => InStream::ALL.to_vec(),
+            Self::Whole(..) => InStream::ALL.to_vec(),
             Self::Worker => vec![InStream::TaskCommand],
         }
     }
@@ -109,8 +112,9 @@ pub(super) fn run(app: &AppContext, args: &ServeArgs, part: Part) -> Result<u8, 
             drain: config.coordinator.drain_seconds,
         };
         let server = match &part {
-            Part::Whole(args) => {
-                http::listen(&app.environment, &config, args, &coordinator).await?
+            Part::Whole(args, writer) => {
+                let writer = Arc::clone(writer);
+                http::listen(&app.environment, &config, args, &coordinator, writer).await?
             }
             Part::Worker => None,
         };

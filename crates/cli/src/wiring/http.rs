@@ -8,7 +8,8 @@ use clap::Args;
 use serde_json::Value;
 use windlass_coordinator::Coordinator;
 use windlass_server::{
-    About, Access, Account, Error, Options, Server, Setting, Skill, SkillList, TlsFiles, TokenHash,
+    About, Access, Account, Error, Options, Server, Setting, Skill, SkillList, SkillWriter,
+    TlsFiles, TokenHash,
 };
 
 use super::{Environment, skills};
@@ -41,6 +42,7 @@ pub async fn listen(
     config: &Config,
     args: &HttpArgs,
     coordinator: &Coordinator,
+    writer: Arc<dyn SkillWriter>,
 ) -> Result<Option<Server>, Failure> {
     if args.no_http {
         return Ok(None);
@@ -60,7 +62,7 @@ pub async fn listen(
             .map(PathBuf::from)
             .chain([PathBuf::from("/"), environment.data.clone()])
             .collect(),
-        about: about(environment, config),
+        about: About { skill_writer: Some(writer), ..about(environment, config) },
         base_path: config.server.base_path.clone().unwrap_or_default(),
     };
     let bound = match Server::bind(coordinator.clone(), options.clone()).await {
@@ -118,7 +120,7 @@ fn about(environment: &Environment, config: &Config) -> About {
             problems: found.problems().iter().map(ToString::to_string).collect(),
         }
     };
-    About { settings: settings.collect(), skills: Arc::new(read) }
+    About { settings: settings.collect(), skills: Arc::new(read), skill_writer: None }
 }
 
 /// Says where the page is, and how to sign in.

@@ -11,6 +11,9 @@ use crate::program::{Program, needed};
 
 /// A task that does a bit of everything.
 const DAY: &str = r##"
+match:
+  - task: run the tests
+    replies: [{bash: make test}, {bash: sh run-tests.sh}, {say: All of them pass.}]
 replies:
   - say: I'll look at the program and its test first.
     update_plan:
@@ -60,8 +63,12 @@ fn furnished() -> Program {
         std::fs::write(path, text).unwrap();
     };
     put(".windlass/workflows/nightly.yaml", WORKFLOW);
-    put(".windlass/skills/release/SKILL.md", SKILL);
+    let skill = program.data.path().join(".windlass/skills/release");
+    std::fs::create_dir_all(&skill).unwrap();
+    std::fs::write(skill.join("SKILL.md"), SKILL).unwrap();
     put("plan.json", &plan().to_string());
+    put("run-tests.sh", "echo 118 tests passed\n");
+    put("Makefile", "all:\n\ttrue\n");
     let script =
         "git init -q -b main && git config user.name Ada && git config user.email ada@example.com
                   git add -A && git commit -qm start";
@@ -69,6 +76,9 @@ fn furnished() -> Program {
     assert!(made.status.success(), "{made:?}");
     let run = |args: &[&str]| program.windlass(args).expect(0);
     run(&["trust", "--yes"]);
+    for _ in 0..3 {
+        run(&["run", "run the tests", "--quiet"]);
+    }
     run(&["workflow", "run", "nightly", "nightly tests of main", "--quiet"]);
     run(&["plan", "activate"]);
     run(&["schedule", "add", "--start", "write the weekly report", "--cron", "30 9 * * 1"]);
@@ -126,6 +136,7 @@ fn places(desk: &Desk, session: &str, task: &str) -> Vec<(&'static str, String)>
         ("workflows", "/workflows".to_owned()),
         ("workflow-run", format!("/workflows/{}", run["run"].as_str().unwrap())),
         ("skills", "/skills".to_owned()),
+        ("skill-proposal", "/skills/proposals/1".to_owned()),
         ("settings", "/settings".to_owned()),
         ("cost", "/cost".to_owned()),
         ("health", "/health".to_owned()),
@@ -245,21 +256,4 @@ fn the_first_page_is_small() {
     assert!(sizes.iter().any(|one| one[0].as_str().unwrap().contains("style.css")), "{sizes:?}");
     let sum: u64 = sizes.iter().filter_map(|one| one[1].as_u64()).sum();
     assert!((10_000..30 * 1024).contains(&sum), "{sum} bytes: {sizes:?}");
-}
-
-/// MS-163: a proposed skill is in the inbox of the page, with the command that accepts it.
-#[test]
-fn a_proposed_skill_is_in_the_inbox_of_the_page() {
-    let script = "replies: [{bash: sh no-such.sh}, {bash: sh run-tests.sh}, {say: the long way}]";
-    let program = Program::playing(script);
-    std::fs::write(program.workspace().join("run-tests.sh"), "echo all passed\n").unwrap();
-    for _ in 0..3 {
-        program.windlass(&["run", "run the tests", "--quiet"]).expect(0);
-    }
-    let mut desk = Desk::of(program);
-    let (_context, page) = desk.sign_in();
-    desk.go(&page, "/inbox");
-    page.shows("Proposed skill `learned-sh-run-tests-sh`");
-    page.shows("in 3 tasks: `sh no-such.sh` fails, `sh run-tests.sh` works");
-    page.shows("windlass skills proposals accept 1");
 }

@@ -29,6 +29,7 @@ mod doctor;
 mod workflows;
 mod commitments;
 
+pub use answers::digest_of;
 use utoipa::OpenApi;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa_axum::router::OpenApiRouter;

@@ -1,16 +1,15 @@
 //! The inbox: every question that waits for a person, one tap each, and who answered the last ones.
 
 use maud::{Markup, html};
-use serde_json::json;
 use windlass_coordinator::Error;
 use windlass_coordinator::skill_proposals::Proposal;
 use windlass_coordinator::views::{OpenQuestion, QuestionRow, QuestionState};
 use windlass_core::shown::shown_line;
 
 use super::live::{PageContent, Part};
-use super::pieces::{self, Action};
 use super::question::{self, AskedCall};
 use super::view::{Reading, View};
+use super::{pieces, proposal};
 use crate::auth::Access;
 
 /// Answers that are shown below the open questions.
@@ -75,7 +74,7 @@ impl View for InboxPage {
 }
 
 /// Whether somebody may see every task that a proposal was made of: it shows what all of them did.
-fn is_visible(reading: &Reading<'_>, proposal: &Proposal) -> Result<bool, Error> {
+pub fn is_visible(reading: &Reading<'_>, proposal: &Proposal) -> Result<bool, Error> {
     for task in proposal.evidence.iter().flat_map(|finding| &finding.tasks) {
         if !reading.may_see_task(*task)? {
             return Ok(false);
@@ -84,29 +83,20 @@ fn is_visible(reading: &Reading<'_>, proposal: &Proposal) -> Result<bool, Error>
     Ok(true)
 }
 
-/// A proposed skill: what tasks have in common, and the command that tries it and writes it.
-/// Accepting one tries it first, which takes a while and a model, so it is a command.
+/// A proposed skill: what tasks have in common. What would be written, and accepting it, is on a page of its own.
 fn proposal_row(proposal: &Proposal, decides: bool) -> Markup {
-    let decline = Action {
-        label: "Decline",
-        path: format!("/v1/skills/proposals/{}/reject", proposal.number),
-        body: json!({ "reason": "declined on the page" }),
-        class: "small",
-    };
+    let page = format!("/skills/proposals/{}", proposal.number);
     html! {
         div.row {
             span.row-main {
-                span.row-title dir="auto" { (shown_line(&proposal.summary())) }
+                a.row-title href=(page) dir="auto" { (pieces::with_code(&shown_line(&proposal.summary()))) }
                 span.row-sub {
-                    @for reason in proposal.reasons() { span { (shown_line(&reason)) } }
-                    span { "accept it with " code { (proposal.accept_command()) } }
+                    @for reason in proposal.reasons() { span { (pieces::with_code(&shown_line(&reason))) } }
                 }
             }
             (pieces::time(proposal.made_at))
-            @if decides {
-                button.small type="button" data-copy=(proposal.accept_command()) { "Copy the command" }
-                (decline.button())
-            }
+            a.button.small href=(page) { "See the skill" }
+            @if decides { (proposal::decline(proposal.number).button()) }
         }
     }
 }

@@ -23,6 +23,7 @@ mod conversation;
 mod entry;
 mod question;
 mod inbox;
+mod proposal;
 mod tasks;
 mod task;
 mod timeline;
@@ -74,6 +75,7 @@ const PAGES: &[&str] = &[
     "/commitments",
     "/commitments/{id}",
     "/skills",
+    "/skills/proposals/{number}",
     "/cost",
     "/health",
     "/settings",

@@ -95,6 +95,7 @@ struct Connection {
     changes: watch::Receiver<u64>,
     _close: FastPollGuard,
     queues: watch::Receiver<u64>,
+    trials: watch::Receiver<u64>,
     /// Patches so far; each has its number as id.
     count: u64,
     drawn_at: Instant,
@@ -114,6 +115,7 @@ impl Connection {
             changes,
             _close: state.coordinator.feed().watch_closely(),
             queues: state.queues.changes(),
+            trials: state.trials.changes(),
             state,
             user,
             views,
@@ -148,13 +150,14 @@ impl Connection {
                 () = sleep_until(beat) => {
                     self.ready.push_back(Event::default().event("beat").data("{}"));
                 }
-                changed = timeout_at(look, either(&mut self.changes, &mut self.queues)) => {
+                changed = timeout_at(look, any([&mut self.changes, &mut self.queues, &mut self.trials])) => {
                     if matches!(changed, Ok(Err(_))) {
                         return None;
                     }
                     sleep_until(self.drawn_at + PACE).await;
                     self.changes.mark_unchanged();
                     self.queues.mark_unchanged();
+                    self.trials.mark_unchanged();
                     self.draw().await;
                 }
             }
@@ -189,14 +192,13 @@ impl Connection {
     }
 }
 
-/// Something was committed, or a queue has changed.
-async fn either(
-    commits: &mut watch::Receiver<u64>,
-    queues: &mut watch::Receiver<u64>,
-) -> Result<(), watch::error::RecvError> {
+/// Something was committed, a queue has changed, or a try of a skill.
+async fn any(counts: [&mut watch::Receiver<u64>; 3]) -> Result<(), watch::error::RecvError> {
+    let [commits, queues, trials] = counts;
     tokio::select! {
         changed = commits.changed() => changed,
         changed = queues.changed() => changed,
+        changed = trials.changed() => changed,
     }
 }
 
@@ -209,6 +211,7 @@ pub async fn draw(
     let (user, about) = (user.clone(), state.about.clone());
     let (previews, drafts) = (state.previews.clone(), state.drafts.clone());
     let (checkup, queues) = (state.checkup.clone(), state.queues.clone());
+    let trials = state.trials.clone();
     let read = move |coordinator: &windlass_coordinator::Coordinator| {
         let reading = Reading {
             coordinator,
@@ -217,6 +220,7 @@ pub async fn draw(
             about: &about,
             checkup: &checkup,
             queues: &queues,
+            trials: &trials,
             user: &user,
         };
         let live = view.live(&reading)?;

@@ -9,13 +9,14 @@ use super::live::PageContent;
 use super::previews::Previews;
 use super::task::{Tab, TaskPage};
 use super::{
-    commitments, cost, health, home, inbox, output, plans, schedules, session, settings, skills,
-    tasks, workflow_run, workflows,
+    commitments, cost, health, home, inbox, output, plans, proposal, schedules, session, settings,
+    skills, tasks, workflow_run, workflows,
 };
 use crate::about::About;
 use crate::auth::User;
 use crate::checkup::Checkup;
 use crate::queue::Queues;
+use crate::skill_drafts::SkillTrials;
 
 /// What a page reads from, and for whom.
 pub struct Reading<'a> {
@@ -25,6 +26,7 @@ pub struct Reading<'a> {
     pub about: &'a About,
     pub checkup: &'a Checkup,
     pub queues: &'a Queues,
+    pub trials: &'a SkillTrials,
     pub user: &'a User,
 }
 
@@ -69,6 +71,9 @@ pub fn of(path: &str, query: &str) -> Option<Box<dyn View>> {
         ["workflows"] => Box::new(workflows::WorkflowsPage),
         ["workflows", id] => Box::new(workflow_run::WorkflowRunPage { id: id.parse().ok()? }),
         ["skills"] => Box::new(skills::SkillsPage),
+        ["skills", "proposals", number] => {
+            Box::new(proposal::ProposalPage { number: number.parse().ok()? })
+        }
         ["settings"] => Box::new(settings::SettingsPage),
         ["health"] => Box::new(health::HealthPage::new(&query)),
         ["cost"] => Box::new(cost::CostPage),

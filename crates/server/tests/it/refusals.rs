@@ -226,3 +226,26 @@ async fn other_machines_are_served_encrypted_or_by_an_explicit_flag() {
     let refused = Server::bind(stage.coordinator.clone(), same).await;
     assert!(matches!(refused, Err(Error::SameName { .. })));
 }
+
+/// The skills of a project belong to the machine: whoever is not an admin decides nothing about them.
+#[tokio::test]
+async fn only_an_admin_decides_about_proposed_skills() {
+    let mut options = options();
+    options.accounts = vec![account("bob", Access::Operator), account("vic", Access::Viewer)];
+    let world = World::with(Stage::set("goal: unused\nreplies: [{say: done}]"), options).await;
+    for verb in ["draft", "accept", "reject"] {
+        let path = format!("/v1/skills/proposals/1/{verb}");
+        let body = match verb {
+            "accept" => json!({ "mark": "m" }),
+            _ => json!({}),
+        };
+        for user in ["bob", "vic"] {
+            let asked = world.by(&format!("{user}-token"), Method::POST, &path).json(&body);
+            assert_eq!(problem(asked).await, (403, "not-allowed".to_owned()), "{user} {verb}");
+        }
+        let asked = world.post(&path, &body);
+        assert_eq!(problem(asked).await, (404, "unknown-proposal".to_owned()), "{verb}");
+    }
+    let hidden = world.by("bob-token", Method::GET, "/v1/skills/proposals/1");
+    assert_eq!(problem(hidden).await, (404, "unknown-proposal".to_owned()));
+}

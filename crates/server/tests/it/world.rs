@@ -31,7 +31,11 @@ pub fn options() -> Options {
         owner: "ada".to_owned(),
         accounts: Vec::new(),
         refused_workspaces: vec!["/".into()],
-        about: About { settings: [].into(), skills: Arc::new(SkillList::default) },
+        about: About {
+            settings: [].into(),
+            skills: Arc::new(SkillList::default),
+            skill_writer: None,
+        },
         base_path: String::new(),
     }
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Component, Path};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use windlass_coordinator::skill_proposals::{EvidenceKind, Proposal};
 use windlass_core::message::{Message, Prelude};
@@ -21,7 +21,7 @@ const MAX_FILES: usize = 20;
 const MAX_FILE_BYTES: u64 = 256 * 1024;
 
 /// A skill that is not written yet.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Draft {
     /// What its `SKILL.md` says.
     pub text: String,
@@ -30,7 +30,7 @@ pub struct Draft {
     /// Decides by its exit code.
     grader: String,
     /// Files of the project that the case needs.
-    files: Vec<String>,
+    needs: Vec<String>,
 }
 
 /// What a model writes.
@@ -71,7 +71,7 @@ impl Draft {
             text: skill_text(&proposal.name, &description, &body),
             task: proposal.goal.clone(),
             grader: grader(failed, then),
-            files: named_files(proposal),
+            needs: named_files(proposal),
         })
     }
 
@@ -96,27 +96,51 @@ impl Draft {
             text: skill_text(&proposal.name, &written.description, &written.instructions),
             task: written.task,
             grader: written.grader,
-            files: named_files(proposal),
+            needs: named_files(proposal),
         })
     }
 
-    /// Writes the skill's folder, with copies of the project's files that its case needs.
+    /// A draft that was kept.
+    pub fn read(file: &Path) -> Option<Self> {
+        serde_json::from_slice(&fs::read(file).ok()?).ok()
+    }
+
+    /// Keeps it until it is accepted.
+    pub fn keep(&self, file: &Path) -> io::Result<()> {
+        fs::create_dir_all(file.parent().unwrap_or(Path::new(".")))?;
+        fs::write(file, json!(self).to_string())
+    }
+
+    /// The files that are written, by their paths in the skill's folder.
+    pub fn files(&self) -> [(&'static str, String); 3] {
+        [
+            ("SKILL.md", self.text.clone()),
+            ("evals/case-1/task.md", format!("{}\n", self.task.trim())),
+            ("evals/case-1/grader.sh", self.grader.clone()),
+        ]
+    }
+
+    /// The files of the project that are copied for its case.
+    pub fn copies(&self, project: &Path) -> Vec<String> {
+        let is_small = |name: &&String| {
+            fs::symlink_metadata(project.join(name))
+                .is_ok_and(|file| file.is_file() && file.len() <= MAX_FILE_BYTES)
+        };
+        self.needs.iter().filter(is_small).cloned().collect()
+    }
+
+    /// Writes the skill's folder.
     pub fn write(&self, folder: &Path, project: &Path) -> io::Result<()> {
         let case = folder.join("evals/case-1");
         fs::create_dir_all(case.join("hidden"))?;
         fs::create_dir_all(case.join("work"))?;
-        fs::write(folder.join("SKILL.md"), &self.text)?;
-        fs::write(case.join("task.md"), format!("{}\n", self.task.trim()))?;
-        fs::write(case.join("grader.sh"), &self.grader)?;
-        for name in &self.files {
-            let source = project.join(name);
-            let is_small = fs::symlink_metadata(&source)
-                .is_ok_and(|file| file.is_file() && file.len() <= MAX_FILE_BYTES);
-            if is_small {
-                let target = case.join("work").join(name);
-                fs::create_dir_all(target.parent().unwrap_or(&case))?;
-                fs::copy(source, target)?;
-            }
+        for (path, text) in self.files() {
+            fs::write(folder.join(path), text)?;
+        }
+        for name in self.copies(project) {
+            let target = case.join("work").join(&name);
+            fs::create_dir_all(target.parent().unwrap_or(&case))?;
+            fs::copy(project.join(name), target)?;
         }
         Ok(())
     }
@@ -210,7 +234,7 @@ mod tests {
         exit 1
         "#);
         assert!(windlass_skills::parse_markdown(&draft.text, "learned-sh-run-tests").is_ok());
-        assert_eq!(draft.files, ["'all'", "make", "run-tests.sh", "sh", "test"]);
+        assert_eq!(draft.needs, ["'all'", "make", "run-tests.sh", "sh", "test"]);
     }
 
     #[test]
