@@ -27,6 +27,8 @@ pub enum Unit {
     Times,
     Milliseconds,
     Microseconds,
+    /// Kilobytes of 2¹⁰ bytes.
+    Kilobytes,
     /// Megabytes of 2²⁰ bytes.
     Megabytes,
     /// Gigabytes of 10⁹ bytes.
@@ -109,6 +111,7 @@ fn shown(value: f64, unit: Unit) -> String {
         Unit::Times => format!("{value:.2} ×"),
         Unit::Milliseconds => format!("{value:.1} ms"),
         Unit::Microseconds => format!("{value:.0} µs"),
+        Unit::Kilobytes => format!("{value:.1} KB"),
         Unit::Megabytes => format!("{value:.2} MB"),
         Unit::Gigabytes => format!("{value:.1} GB"),
     }

@@ -1,5 +1,7 @@
 //! The HTTP surface of `serve`: many readers of one busy task, many requests, and the price of a scrape.
 
+mod page;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -49,7 +51,8 @@ pub fn figures(effort: Effort) -> Result<Vec<Figure>> {
         let site = Arc::new(Site::start().await?);
         let mut figures = readers(&site).await.context("readers of a stream")?;
         figures.push(requests(&site, effort).await.context("requests")?);
-        figures.push(first_page(&site).await.context("the first page")?);
+        figures.push(page::size(&site).await.context("the first page")?);
+        figures.push(page::drawn(&site, effort).await.context("drawing the first page")?);
         figures.push(scrapes(&site, effort).await.context("scrapes")?);
         let site = Arc::into_inner(site).context("somebody still uses the server")?;
         service::stop(site.serve)?;
@@ -233,22 +236,6 @@ async fn requests(site: &Arc<Site>, effort: Effort) -> Result<Figure> {
     let detail = format!("{:.0} requests/s on {CLIENTS} connections", count / took);
     let name = "GET /v1/tasks/{id}: time of each, of many at once";
     Ok(Figure::new(name, took / count * 1e6, Unit::Microseconds).at_most(1000.0).from(detail))
-}
-
-/// Bytes that a browser gets before it draws the first page, as they are sent.
-async fn first_page(site: &Site) -> Result<Figure> {
-    let page = site.compressed("/").await?;
-    let text = String::from_utf8(site.get(&mut site.connect().await?, "/").await?)?;
-    let named = text.split('"').filter(|word| word.starts_with("/assets/"));
-    let assets: Vec<&str> = named.filter(|word| !word.contains("icon")).collect();
-    ensure!(assets.len() >= 2, "the page names no style sheet and no script");
-    let mut all = page;
-    for asset in &assets {
-        all += site.compressed(asset).await?;
-    }
-    let detail = format!("the page {page} bytes, and {} files", assets.len());
-    let kilobytes = all as f64 / 1024.0;
-    Ok(Figure::new("first page, compressed, KB", kilobytes, Unit::Times).at_most(30.0).from(detail))
 }
 
 /// What a scrape costs after many finished tasks, compared with after few.
