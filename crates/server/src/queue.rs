@@ -34,6 +34,16 @@ pub struct Queued {
     pub problem: Option<String>,
 }
 
+/// A change of a message that waits.
+#[derive(Clone, Debug, Default)]
+pub struct Edit {
+    pub text: Option<String>,
+    /// The text that the change was made to, where its author says so. Another one since then is not written over.
+    pub was: Option<String>,
+    /// Its new place, from 0.
+    pub place: Option<usize>,
+}
+
 /// Why a queue was not changed.
 #[derive(Debug)]
 pub enum NotChanged {
@@ -41,6 +51,8 @@ pub enum NotChanged {
     Full,
     /// It was sent or removed.
     Gone,
+    /// Somebody else has changed it to this.
+    Changed(String),
     File(io::Error),
 }
 
@@ -100,21 +112,23 @@ impl Queues {
         })
     }
 
-    /// Changes the text of a message, or its place from 0; returns it as it is then.
+    /// Changes a message or its place; returns it as it is then.
     pub fn edit(
         &self,
         session: SessionId,
         id: InjectionId,
-        text: Option<String>,
-        place: Option<usize>,
+        edit: Edit,
     ) -> Result<Queued, NotChanged> {
         self.change(session, |queue| {
             let at = queue.iter().position(|one| one.id == id).ok_or(NotChanged::Gone)?;
+            if edit.was.is_some_and(|was| was != queue[at].text) {
+                return Err(NotChanged::Changed(queue[at].text.clone()));
+            }
             let mut message = queue.remove(at);
-            if let Some(text) = text {
+            if let Some(text) = edit.text {
                 message = Queued { text, problem: None, ..message };
             }
-            let at = place.unwrap_or(at).min(queue.len());
+            let at = edit.place.unwrap_or(at).min(queue.len());
             queue.insert(at, message.clone());
             Ok(message)
         })
@@ -290,8 +304,16 @@ mod tests {
         for text in ["one", "two", "three"] {
             queues.add(session, message(text)).unwrap();
         }
-        queues.edit(session, message("three").id, None, Some(0)).unwrap();
-        queues.edit(session, message("two").id, Some("2".to_owned()), None).unwrap();
+        let up = Edit { place: Some(0), ..Edit::default() };
+        queues.edit(session, message("three").id, up).unwrap();
+        let to = |text: &str, was: &str| Edit {
+            text: Some(text.to_owned()),
+            was: Some(was.to_owned()),
+            place: None,
+        };
+        queues.edit(session, message("two").id, to("2", "two")).unwrap();
+        let late = queues.edit(session, message("two").id, to("ii", "two"));
+        assert!(matches!(late, Err(NotChanged::Changed(now)) if now == "2"));
         queues.remove(session, message("one").id).unwrap();
         assert!(matches!(queues.remove(session, message("one").id), Err(NotChanged::Gone)));
         let texts = |queues: &Queues| queues.of(session).into_iter().map(|one| one.text);

@@ -41,6 +41,7 @@ fn a_frozen_tab_and_a_lost_network_catch_up() {
     page.freeze(true);
     gate.open();
     desk.until_done();
+    assert!(!page.text().contains("said in the meantime"), "a frozen tab sees nothing");
     page.freeze(false);
     page.shows("said in the meantime");
     page.shows("Details");
@@ -53,6 +54,32 @@ fn a_frozen_tab_and_a_lost_network_catch_up() {
     page.hides("Disconnected since");
     page.shows("said without a network");
     page.until("document.querySelectorAll('.ended').length === 2");
+    assert_live_equals_reload(&page);
+}
+
+/// A connection that is open and dead: nothing says so, and a new one is not answered either. Nobody loads the page again.
+#[test]
+fn a_server_that_falls_silent_is_noticed_and_caught_up_with() {
+    let gate = Gate::default();
+    let mut desk = Desk::playing("replies: []");
+    desk.program.server.next(Answer::script("say: said after the silence").gated(0, &gate));
+    let (_context, page) = desk.sign_in();
+    // Its long waits pass twenty times as fast.
+    page.before_each(
+        "const wait = window.setTimeout;
+         window.setTimeout = (work, ms, ...more) => wait(work, ms >= 10000 ? ms / 20 : ms, ...more)",
+    );
+    desk.start(&page, GOAL);
+    page.shows("Thinking");
+    page.eval("window.isSame = true");
+    desk.halt(true);
+    page.shows("Disconnected since");
+    desk.halt(false);
+    page.hides("Disconnected since");
+    gate.open();
+    page.shows("said after the silence");
+    assert_eq!(page.eval("window.isSame"), true);
+    page.shows("Details");
     assert_live_equals_reload(&page);
 }
 

@@ -4,6 +4,7 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Stdio};
 use std::sync::LazyLock;
 
+use rustix::process::{Pid, Signal, kill_process};
 use windlass_testkit::{Browser, Context, ModelServer, Page};
 
 use crate::program::{Program, needed};
@@ -89,6 +90,12 @@ impl Desk {
         }
     }
 
+    /// Stops the server where it is, with its connections open, or lets it continue.
+    pub fn halt(&self, halted: bool) {
+        let process = Pid::from_child(&self.serve);
+        kill_process(process, if halted { Signal::STOP } else { Signal::CONT }).unwrap();
+    }
+
     pub fn go(&self, page: &Page<'_>, path: &str) {
         page.go(&format!("{}{path}", self.url));
     }
@@ -103,7 +110,8 @@ impl Drop for Desk {
 
 /// What a page shows, once with patches and once loaded again, must be the same.
 pub fn assert_live_equals_reload(page: &Page<'_>) {
-    let text = "document.querySelector('main').innerText";
+    // What is seen, and what is folded away as well.
+    let text = "(({ innerText, textContent }) => [innerText, textContent])(document.querySelector('main'))";
     let live = page.eval(text);
     page.reload();
     assert_eq!(page.eval(text), live);

@@ -140,6 +140,41 @@ fn messages_wait_are_changed_and_sent_when_the_task_has_ended() {
     assert!(last(2).contains("ripe pears"), "{}", last(2));
 }
 
+/// Two people change the same message: whoever comes second sees what the first has made of it, and decides.
+#[test]
+fn a_message_that_two_people_change_shows_the_conflict() {
+    let gate = Gate::default();
+    let mut desk = Desk::playing("replies: []");
+    desk.program.server.next(Answer::script("say: first answer").gated(0, &gate));
+    let (_first, ada) = desk.sign_in();
+    desk.start(&ada, "begin");
+    ada.shows("Thinking");
+    ada.write("#message", "pears");
+    ada.press("Enter");
+    ada.until("document.querySelector('.queued-text')?.innerText === 'pears'");
+    let (_second, other) = desk.sign_in();
+    other.go(ada.eval("location.href").as_str().unwrap());
+    let edit = |page: &windlass_testkit::Page<'_>, text: &str| {
+        page.click(".queued summary", "Edit");
+        page.eval("document.querySelector('.queued textarea').select()");
+        page.write(".queued textarea", text);
+    };
+    edit(&ada, "ripe pears");
+    edit(&other, "plums");
+    other.click(".queued form button", "Save");
+    ada.until("document.querySelector('.queued-text').innerText === 'plums'");
+    assert_eq!(ada.eval("document.querySelector('.queued textarea').value"), "ripe pears");
+    ada.click(".queued form button", "Save");
+    ada.shows("Somebody has changed it meanwhile to “plums”");
+    let text = "document.querySelector('.queued-text').innerText";
+    assert_eq!(ada.eval(text), "plums", "nothing is written over unseen");
+    ada.click(".queued form button", "Save");
+    ada.until(&format!("{text} === 'ripe pears'"));
+    // What nobody is writing into follows.
+    other.until("document.querySelector('.queued textarea').value === 'ripe pears'");
+    gate.open();
+}
+
 /// A message that waits can be sent into what is being done.
 #[test]
 fn a_message_that_waits_is_sent_now() {

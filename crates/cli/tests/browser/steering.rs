@@ -21,6 +21,8 @@ replies:
     page.shows("write notes.md");
     page.click("a", "Review the changes");
     page.until("location.pathname.endsWith('/changes')");
+    page.click("details.preview summary", "Preview");
+    page.until("document.querySelector('details.preview').innerText.includes('one two')");
     page.click("tr.add button.comment", "+");
     page.write(".comment-box textarea", "use a better word");
     page.click(".comment-box button", "Add comment");
@@ -46,6 +48,31 @@ fn a_draft_follows_its_writer() {
     );
     let (_phone, second) = desk.sign_in();
     second.until("document.querySelector('#message').value === 'half a sentence'");
+}
+
+/// What is open beside a session follows its reader, and a session is begun again by a link that sends nothing.
+#[test]
+fn a_panel_follows_its_reader_and_a_session_is_duplicated() {
+    let mut desk = Desk::playing("replies: [{say: counted}]");
+    let (_desk, first) = desk.sign_in();
+    first.resize(390, 844);
+    desk.start(&first, "count the lines & words");
+    first.shows("Details");
+    let is_open = "getComputedStyle(document.querySelector('.columns > aside')).display !== 'none'";
+    first.until(&format!("!({is_open})"));
+    first.click("[data-toggle-side]", "Plan and details");
+    first.until(is_open);
+    first.until(
+        "performance.getEntriesByType('resource').some(one => one.name.includes('/drafts/panel-'))",
+    );
+    let (_phone, second) = desk.sign_in();
+    second.resize(390, 844);
+    second.go(first.eval("location.href").as_str().unwrap());
+    second.until(is_open);
+    second.click(".controls a", "Duplicate");
+    second.until("document.querySelector('#message')?.value === 'count the lines & words'");
+    second.until("location.pathname === '/'");
+    assert_eq!(desk.program.server.request_count(), 1, "nothing is sent");
 }
 
 /// A link may fill the field, and never sends it.

@@ -86,6 +86,79 @@ fn background_commands_are_seen_with_what_they_print() {
     page.hides("Running commands");
 }
 
+/// Attempts at the same thing are one line of the timeline, which opens.
+#[test]
+fn attempts_at_the_same_thing_are_one_line_of_the_timeline() {
+    let script = "
+replies:
+  - bash: test -e ready
+  - bash: test -e ready
+  - bash: touch ready
+  - bash: test -e ready
+  - say: it was not there at first
+";
+    let mut desk = Desk::playing(script);
+    let (_context, page) = desk.sign_in();
+    desk.start(&page, "wait for it");
+    page.shows("it was not there at first");
+    page.shows("Details");
+    desk.go(&page, &format!("/tasks/{}", desk.program.task()));
+    page.shows("3 attempts, 2 failed");
+    let lines = "document.querySelectorAll('.spans > li').length";
+    assert_eq!(page.eval(lines), 7, "five replies, one command, and the attempts");
+    page.click(".attempts summary", "attempts");
+    page.until(
+        "document.querySelectorAll('.attempts[open] li, .attempts details[open] li').length === 3",
+    );
+    page.click(".filters a", "Failed only");
+    page.until(&format!("{lines} === 1"));
+    page.shows("3 attempts, 2 failed");
+    assert_live_equals_reload(&page);
+}
+
+/// History that is not loaded whole says so, and the rest is a link away; keys lead from message to message.
+#[test]
+fn half_loaded_history_says_so_and_messages_are_jumped_between() {
+    let round = |round: usize| {
+        let calls: Vec<_> = (0..10).map(|at| format!("{{glob: '*.{round}_{at}'}}")).collect();
+        format!("  - calls: [{}]\n", calls.join(", "))
+    };
+    let many: String = (0..21).map(round).collect();
+    let script = format!("replies:\n{many}  - say: that was all\n  - say: and more\n");
+    let mut desk = Desk::playing(&script);
+    let (_context, page) = desk.sign_in();
+    desk.start(&page, "take many steps");
+    page.shows("that was all");
+    page.shows("Details");
+    page.write("#message", "one more thing");
+    page.press("Enter");
+    page.shows("and more");
+    page.until("document.querySelectorAll('.ended').length >= 1");
+    page.shows("Showing the last 200 of");
+    assert!(!page.text().contains("*.0_0"), "the first call is not loaded");
+    assert_live_equals_reload(&page);
+    page.click("a", "Show earlier ones");
+    page.shows("*.0_0");
+    page.hides("Showing the last");
+    // From the end to the message before, and on to the one before that.
+    let said = "[...document.querySelectorAll('main [data-user]')]";
+    page.until(&format!("{said}.length === 2"));
+    page.eval("document.activeElement.blur()");
+    page.eval("scrollTo(0, document.documentElement.scrollHeight)");
+    let is_seen = |at: usize| {
+        format!(
+            "(top => top > -10 && top < innerHeight / 2)({said}[{at}].getBoundingClientRect().top)"
+        )
+    };
+    page.press("k");
+    page.until(&format!("{} || {}", is_seen(0), is_seen(1)));
+    page.press("k");
+    page.until(&is_seen(0));
+    page.press("j");
+    page.until(&format!("{said}[1].getBoundingClientRect().bottom <= innerHeight"));
+    assert_eq!(page.complaints(), Vec::<String>::new());
+}
+
 #[test]
 fn failures_are_shown_alone_and_events_have_addresses() {
     let script = "replies: [{bash: echo fine}, {bash: 'echo wrong; exit 4'}, {say: finished}]";

@@ -4,8 +4,9 @@ use axum::Json;
 use axum::extract::{FromRequestParts, Path, State};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -19,7 +20,7 @@ use super::tasks::invalid;
 use crate::auth::User;
 use crate::extract::Id;
 use crate::problem::Problem;
-use crate::queue::{MOST, NotChanged, Queued, SendError};
+use crate::queue::{Edit, MOST, NotChanged, Queued, SendError};
 use crate::state::AppState;
 
 pub(super) fn routes() -> OpenApiRouter<AppState> {
@@ -90,6 +91,10 @@ impl From<NotChanged> for Problem {
             NotChanged::Gone => {
                 Self::new(StatusCode::CONFLICT, "message-gone", "it was sent or removed already")
             }
+            NotChanged::Changed(text) => {
+                let detail = format!("somebody has changed it meanwhile; it says: {text}");
+                Self::new(StatusCode::CONFLICT, "message-changed", detail)
+            }
             NotChanged::File(error) => {
                 let detail = format!("the queue was not kept: {error}");
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "not-kept", detail)
@@ -151,6 +156,8 @@ struct QueuedChange {
     /// Its new place, from 1.
     #[schema(minimum = 1, maximum = 50)]
     place: Option<usize>,
+    /// The text that this is a change of; where somebody has changed it since, nothing is written.
+    was: Option<String>,
 }
 
 /// Change a message that waits, or its place
@@ -161,27 +168,36 @@ struct QueuedChange {
 async fn edit(
     State(state): State<AppState>,
     place: QueuedMessagePath,
-    Change { once: _, body }: Change<QueuedChange>,
-) -> Result<Json<QueuedEntry>, Problem> {
+    Change { once, body }: Change<QueuedChange>,
+) -> Result<Json<Value>, Problem> {
     let to = body.place.map(|place| match place {
         1..=MOST => Ok(place - 1),
         _ => Err(invalid(format!("`place` is from 1 to {MOST}"))),
     });
-    let text = body.text.map(said).transpose()?;
-    let edited = state.queues.edit(place.session, place.message, text, to.transpose()?)?;
-    Ok(Json(QueuedEntry::from(&edited)))
+    let (text, to) = (body.text.map(said).transpose()?, to.transpose()?);
+    let edit = async {
+        let edit = Edit { text, was: body.was, place: to };
+        let edited = state.queues.edit(place.session, place.message, edit)?;
+        Ok(QueuedEntry::from(&edited))
+    };
+    once.changed(&state, edit).await
 }
 
 /// Remove a message that waits
 #[utoipa::path(delete, path = "/v1/sessions/{session_id}/queue/{message_id}", operation_id = "remove_queued", tag = "sessions",
-    params(("session_id" = String, Path, description = "The session"), ("message_id" = String, Path, description = "The message")),
+    params(("session_id" = String, Path, description = "The session"), ("message_id" = String, Path, description = "The message"),
+        ("idempotency-key" = Option<String>, Header, description = "The same for a repeated request")),
     responses((status = 204, description = "Removed"), ReadRefused, ChangeRefused))]
 async fn remove(
     State(state): State<AppState>,
     place: QueuedMessagePath,
-) -> Result<Response, Problem> {
-    state.queues.remove(place.session, place.message)?;
-    Ok(StatusCode::NO_CONTENT.into_response())
+    once: Once,
+) -> Result<StatusCode, Problem> {
+    let remove = async {
+        state.queues.remove(place.session, place.message)?;
+        Ok(())
+    };
+    once.removed(&state, remove).await
 }
 
 /// Send a message that waits now; a task at work reads it at its next step
@@ -192,14 +208,16 @@ async fn remove(
 async fn send(
     State(state): State<AppState>,
     place: QueuedMessagePath,
-    _once: Once,
+    once: Once,
 ) -> Result<Response, Problem> {
-    let sent = state.queues.send(&state.coordinator, place.session, place.message).await;
-    match sent {
-        Ok(sent) => Ok(accepted(MessageOutcome::from(&sent))),
-        Err(SendError::Gone) => Err(NotChanged::Gone.into()),
-        Err(SendError::Refused(error)) => Err(error.into()),
-    }
+    let send = async {
+        match state.queues.send(&state.coordinator, place.session, place.message).await {
+            Ok(sent) => Ok(MessageOutcome::from(&sent)),
+            Err(SendError::Gone) => Err(NotChanged::Gone.into()),
+            Err(SendError::Refused(error)) => Err(error.into()),
+        }
+    };
+    once.first(&state, send).await.map(accepted)
 }
 
 /// A text that says something.

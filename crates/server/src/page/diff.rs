@@ -50,6 +50,23 @@ pub fn render(diff: &str) -> Markup {
     table(diff, None)
 }
 
+/// What a diff leaves of a file: its new lines and those around them, with a gap between places.
+pub fn after(diff: &str) -> String {
+    let mut text = String::new();
+    for line in lines(diff) {
+        match line.kind {
+            Kind::Hunk if text.is_empty() => {}
+            Kind::Hunk => text.push_str("\n…\n\n"),
+            Kind::Added | Kind::Same => {
+                text.push_str(line.text);
+                text.push('\n');
+            }
+            Kind::Removed => {}
+        }
+    }
+    text
+}
+
 fn table(diff: &str, path: Option<&str>) -> Markup {
     html! {
         div.diff.scroll tabindex="0" {

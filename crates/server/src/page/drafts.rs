@@ -1,4 +1,4 @@
-//! What people have begun to write, kept on the server so that it follows them from desk to phone.
+//! What people have begun to write and to look at, kept on the server so that it follows them from desk to phone.
 //!
 //! A draft is a small file in the data directory, by the session and a hash of who writes.
 
@@ -15,12 +15,17 @@ pub const MAX_BYTES: usize = 256 * 1024;
 /// Drafts that are kept; the oldest go.
 const MAX_DRAFTS: usize = 500;
 
+/// What the name of a panel begins with.
+const PANEL: &str = "panel-";
+
 /// What a draft is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// A session that does not exist yet.
     NewSession,
     Session(SessionId),
+    /// Not words: whether the reader has opened what is beside a session, on a narrow screen.
+    Panel(SessionId),
 }
 
 impl Purpose {
@@ -28,7 +33,10 @@ impl Purpose {
     pub fn read(text: &str) -> Option<Self> {
         match text {
             "new" => Some(Self::NewSession),
-            id => id.parse().ok().map(Self::Session),
+            other => match other.strip_prefix(PANEL) {
+                Some(id) => id.parse().ok().map(Self::Panel),
+                None => other.parse().ok().map(Self::Session),
+            },
         }
     }
 }
@@ -81,6 +89,7 @@ impl Drafts {
         let name = match purpose {
             Purpose::NewSession => "new".to_owned(),
             Purpose::Session(id) => id.to_string(),
+            Purpose::Panel(id) => format!("{PANEL}{id}"),
         };
         self.0.join(format!("{name}_{:016x}.txt", hasher.finish()))
     }

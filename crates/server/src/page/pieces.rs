@@ -37,6 +37,18 @@ pub fn goal_line(goal: &str) -> String {
     one_line(&shown(goal.trim()), GOAL_WIDTH)
 }
 
+/// A sentence with what stands between two backticks as code. One backtick alone is a letter.
+pub fn with_code(text: &str) -> Markup {
+    let parts: Vec<&str> = text.split('`').collect();
+    html! {
+        @for (at, part) in parts.iter().enumerate() {
+            @if at % 2 == 1 && at + 1 < parts.len() { code { (part) } }
+            @else if at % 2 == 1 { "`" (part) }
+            @else { (part) }
+        }
+    }
+}
+
 /// How a thing stands, as a colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
@@ -258,6 +270,13 @@ mod tests {
         assert_eq!(profiles, ["t-good", "t-quiet", "t-warn", "t-bad"]);
         axes.run_control = RunControl::Manual;
         assert!(axes_words(&axes).0.contains(r#"<span class="t-quiet">manual</span>"#));
+    }
+
+    #[test]
+    fn what_stands_between_backticks_is_code() {
+        let drawn = with_code("`a <b>` is run, ` is not, nor `").0;
+        assert_eq!(drawn, "<code>a &lt;b&gt;</code> is run, <code> is not, nor </code>");
+        assert_eq!(with_code("one ` alone").0, "one ` alone");
     }
 
     #[test]

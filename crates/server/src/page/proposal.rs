@@ -8,7 +8,7 @@ use windlass_core::shown::{shown, shown_line};
 use windlass_term::numbers;
 
 use super::inbox;
-use super::live::Live;
+use super::live::PageContent;
 use super::pieces::{self, Action, Tone};
 use super::view::{Reading, View};
 use crate::auth::Access;
@@ -19,7 +19,7 @@ pub struct ProposalPage {
 }
 
 impl View for ProposalPage {
-    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<Live>, Error> {
+    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
         let found = reading.coordinator.skill_proposals().get(self.number)?;
         let Some(proposal) = found else { return Ok(None) };
         if !inbox::is_visible(reading, &proposal)? {
@@ -33,7 +33,7 @@ impl View for ProposalPage {
         let draft = known.as_ref().and_then(|known| known.as_ref().ok()?.as_ref());
         let actions = decides.then(|| actions(&proposal, known.as_ref(), trial.as_ref()));
         Ok(Some(
-            Live::new(format!("Skill {}", shown_line(&proposal.name)))
+            PageContent::new(format!("Skill {}", shown_line(&proposal.name)))
                 .part("head", head(&proposal, actions.as_ref()))
                 .part("trial", how_it_stands(&proposal, trial.as_ref()))
                 .part("evidence", evidence(&proposal))
@@ -46,7 +46,7 @@ impl View for ProposalPage {
         ))
     }
 
-    fn frame(&self, live: &Live) -> Markup {
+    fn frame(&self, live: &PageContent) -> Markup {
         html! {
             @for part in ["head", "trial", "evidence", "draft"] { (live.place(part)) }
         }

@@ -25,7 +25,7 @@ pub fn open(question: &Question, call: Option<AskedCall<'_>>) -> Markup {
     html! {
         section.question aria-label="A question for you" {
             p.question-kind { (kind_words(question.kind)) }
-            p.question-text dir="auto" { (shown(question.question.trim())) }
+            p.question-text dir="auto" { (pieces::with_code(&shown(question.question.trim()))) }
             (details(question, call))
             (answers(question))
         }
@@ -37,7 +37,7 @@ pub fn settled(question: &Question, call: Option<AskedCall<'_>>, words: Markup) 
     html! {
         details.settled {
             summary { span.settled-question dir="auto" { (shown_line(first_line(&question.question))) } span.settled-words { (words) } }
-            p.question-text dir="auto" { (shown(question.question.trim())) }
+            p.question-text dir="auto" { (pieces::with_code(&shown(question.question.trim()))) }
             (details(question, call))
         }
     }
@@ -123,14 +123,14 @@ fn permission(question: &Question, call: AskedCall<'_>) -> Markup {
         }
         @if let Some(cwd) = cwd { p.cwd { "in " code { (shown_line(cwd)) } } }
         @if let Some(asked) = &question.asked {
-            p.why { (pieces::risk_chip(asked.risk)) " " (asked.class) ": " (shown_line(&asked.reason)) }
+            p.why { (pieces::risk_chip(asked.risk)) " " (asked.class) ": " (pieces::with_code(&shown_line(&asked.reason))) }
         }
     }
 }
 
 fn asked_part(part: &AskedPart) -> Markup {
     html! {
-        li { (pieces::risk_chip(part.risk)) " " code { (shown_line(&part.command)) } " " (shown_line(&part.reason)) }
+        li { (pieces::risk_chip(part.risk)) " " code { (shown_line(&part.command)) } " " (pieces::with_code(&shown_line(&part.reason))) }
     }
 }
 
@@ -187,7 +187,7 @@ fn answers(question: &Question) -> Markup {
 
 const fn own_words_label(kind: QuestionKind) -> &'static str {
     match kind {
-        QuestionKind::Permission => "Deny, and say what to do instead",
+        QuestionKind::Permission => "Say what to do instead",
         QuestionKind::Budget => "Another amount, such as 2.50",
         QuestionKind::Plan => "What should be different",
         QuestionKind::Repair => "y or n",

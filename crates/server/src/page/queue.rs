@@ -37,7 +37,7 @@ fn message(session: SessionId, queued: &Queued, at: usize, count: usize) -> Mark
             }
             details id=(format!("edit-{}", queued.id)) {
                 summary { "Edit" }
-                form.own-words data-change=(path) {
+                form.own-words data-change=(path) data-was=(queued.text) {
                     label.visually-hidden for=(format!("text-{}", queued.id)) { "Message" }
                     textarea.field id=(format!("text-{}", queued.id)) name="text" rows="2" { (queued.text) }
                     button type="submit" { "Save" }

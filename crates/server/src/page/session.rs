@@ -27,6 +27,9 @@ use super::{layout, mode, processes, queue};
 /// Entries that are shown at first; the rest is a link away.
 const WINDOW: usize = 200;
 
+/// The longest address that is linked to.
+const MAX_ADDRESS: usize = 4000;
+
 /// The page of one session.
 pub struct SessionPage {
     id: SessionId,
@@ -34,6 +37,8 @@ pub struct SessionPage {
     window: usize,
     /// A text to begin with: a link's, which is never sent without a person, or the reader's draft.
     prefill: String,
+    /// Whether the reader has opened what is beside the conversation.
+    shows_side: bool,
     /// The tasks, oldest first.
     tasks: Vec<(TaskId, Conversation)>,
 }
@@ -55,7 +60,8 @@ struct Drawn<'a> {
 impl SessionPage {
     pub fn new(id: SessionId, query: &Query<'_>) -> Self {
         let window = query.get("entries").parse().unwrap_or(WINDOW).clamp(WINDOW, 100_000);
-        Self { id, window, prefill: query.get("prompt"), tasks: Vec::new() }
+        let prefill = query.get("prompt");
+        Self { id, window, prefill, shows_side: false, tasks: Vec::new() }
     }
 
     /// Folds what was committed since the last time.
@@ -130,6 +136,8 @@ impl View for SessionPage {
         if self.prefill.is_empty() {
             self.prefill = reading.drafts.read(&reading.user.name, Purpose::Session(self.id));
         }
+        let panel = Purpose::Panel(self.id);
+        self.shows_side = !reading.drafts.read(&reading.user.name, panel).is_empty();
         let filter = Filter { session: Some(self.id), roots: true, ..Filter::default() };
         let mut views = reading.coordinator.tasks().glance(&filter)?;
         views.reverse();
@@ -169,7 +177,7 @@ impl View for SessionPage {
 
     fn frame(&self, live: &PageContent) -> Markup {
         html! {
-            div.session {
+            div.session.show-side[self.shows_side] {
                 (live.place("head"))
                 div.columns {
                     section.conversation aria-label="Conversation" {
@@ -205,18 +213,29 @@ fn head(drawn: &Drawn<'_>, current: Option<&Conversation>) -> Markup {
         header.page-head {
             div.page-title {
                 h1 dir="auto" { (pieces::goal_line(&first.row.goal)) }
-                div.controls { (controls(active)) }
+                div.controls { (controls(active)) (duplicate(&first.row.goal)) }
             }
             div.page-facts {
                 (pieces::status_chip(active))
                 (mode::chip(drawn.id, &drawn.axes, drawn.role, drawn.has_claim))
-                button.small.toggle-side type="button" data-toggle-side { "Plan and details" }
+                button.small.toggle-side type="button" data-toggle-side=(format!("panel-{}", drawn.id)) { "Plan and details" }
                 @if let Some(gauge) = current.and_then(Conversation::gauge) { (pieces::gauge(&gauge)) }
                 span.fact title="Cost of this session" { (pieces::spent(cost, tokens)) }
                 @if let Some(model) = &active.row.model { span.fact.model { (shown_line(model)) } }
                 @let next = pieces::next_words(&active.next_action());
                 @if !next.0.is_empty() { span.fact.next { "next: " (next) } }
             }
+        }
+    }
+}
+
+/// A link to the first page with this goal in its field; a person sends it. One too long for an address has none.
+fn duplicate(goal: &str) -> Markup {
+    let mut query = url::form_urlencoded::Serializer::new(String::new());
+    let address = format!("/?{}", query.append_pair("prompt", goal).finish());
+    html! {
+        @if address.len() <= MAX_ADDRESS {
+            a.button href=(address) title="Begin another session with the same goal" { "Duplicate" }
         }
     }
 }

@@ -21,7 +21,7 @@ impl View for SkillsPage {
             PageContent::new("Skills")
                 .part("problems", html! {
                     @for problem in &list.problems { p.note.warn { span { (shown(problem)) } } }
-                    @if none { (pieces::nothing("No skills", html! { "Make one with " code { "windlass skills new NAME" } "." })) }
+                    @if none { (pieces::nothing("No skills for work outside of a project", html! { "Those of a project are read when a task works there. Make one with " code { "windlass skills new NAME" } "." })) }
                 })
                 .list("skills", parts),
         ))

@@ -270,6 +270,12 @@ fn changes(files: &[windlass_coordinator::views::FileDiff]) -> Markup {
                     }
                     @if one.file.is_new { span.tag { "new" } }
                 }
+                @if let Some(text) = one.diff.as_ref().filter(|_| one.file.path.ends_with(".md")) {
+                    details.preview id=(format!("preview-{}", one.file.path)) {
+                        summary { "Preview" }
+                        (markdown::render(&diff::after(text)))
+                    }
+                }
                 @match &one.diff {
                     Some(text) => (diff::commentable(text, &one.file.path)),
                     None => p.hint { "It is not text, too large, or no longer kept." },

@@ -22,10 +22,12 @@ const AXIS: f64 = 22.0;
 const LEFT: f64 = 84.0;
 /// Width of the picture at the first zoom.
 const WIDTH: f64 = 960.0;
+/// Attempts of one group that are listed, from the last.
+const ATTEMPTS: usize = 50;
 /// Columns of a span's words.
 const WORDS: usize = 120;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Lane {
     Model,
     Tools,
@@ -56,6 +58,8 @@ pub struct Span {
     /// `None` while it lasts.
     pub to: Option<Timestamp>,
     pub words: String,
+    /// What was attempted: the same again after a failure is another attempt at it.
+    pub what: String,
     pub failed: bool,
 }
 
@@ -85,7 +89,8 @@ struct Reader {
 impl Reader {
     fn open(&mut self, record: &Record, lane: Lane, words: String) -> usize {
         let Record { seq, at, .. } = *record;
-        self.spans.push(Span { lane, seq, from: at, to: None, words, failed: false });
+        let what = words.clone();
+        self.spans.push(Span { lane, seq, from: at, to: None, words, what, failed: false });
         self.spans.len() - 1
     }
 
@@ -115,6 +120,7 @@ impl Reader {
             Event::ToolCall(call) => {
                 let words = tool_lines::call(&call.tool, &call.arguments, WORDS);
                 let index = self.open(record, Lane::Tools, words);
+                self.spans[index].what = format!("{} {}", call.tool, call.arguments);
                 self.calls.insert(call.call, index);
             }
             Event::ToolResult(result) => {
@@ -176,7 +182,7 @@ pub struct TimelineStyle {
     pub now: Timestamp,
 }
 
-/// The picture, and below it each span in words.
+/// The picture, and below it each span in words. Attempts at the same thing are one row that opens.
 pub fn draw(spans: &[Span], look: TimelineStyle) -> Markup {
     let shown: Vec<&Span> = spans.iter().filter(|span| !look.failed_only || span.failed).collect();
     let hidden = shown.len().saturating_sub(MOST);
@@ -185,10 +191,55 @@ pub fn draw(spans: &[Span], look: TimelineStyle) -> Markup {
         let words = if look.failed_only { "Nothing failed." } else { "Nothing has happened yet." };
         return html! { p.nothing { (words) } };
     };
+    let is_shown = |group: &Vec<&Span>| group.iter().any(|span| span.seq >= first.seq);
+    let wanted = |group: &Vec<&Span>| !look.failed_only || group.iter().any(|span| span.failed);
+    let groups = attempts(spans).into_iter().filter(is_shown).filter(wanted);
     html! {
         @if hidden > 0 { p.earlier { "The last " (MOST) " of " (hidden + MOST) " steps." } }
         div.timeline.scroll tabindex="0" { (picture(shown, first.from, look)) }
-        ol.spans { @for span in shown { (row(span, look)) } }
+        ol.spans { @for group in groups { (group_row(&group, look)) } }
+    }
+}
+
+/// The spans in groups of attempts at the same thing: each but the last of a group has failed.
+fn attempts(spans: &[Span]) -> Vec<Vec<&Span>> {
+    let mut groups: Vec<Vec<&Span>> = Vec::new();
+    // The groups whose last attempt failed, so that another may follow.
+    let mut failing: HashMap<(Lane, &str), usize> = HashMap::new();
+    for span in spans {
+        let what = (span.lane, span.what.as_str());
+        let at = failing.remove(&what).unwrap_or(groups.len());
+        match groups.get_mut(at) {
+            Some(group) => group.push(span),
+            None => groups.push(vec![span]),
+        }
+        if span.failed {
+            failing.insert(what, at);
+        }
+    }
+    groups
+}
+
+fn group_row(group: &[&Span], look: TimelineStyle) -> Markup {
+    let [first, .., last] = group else {
+        return html! { @for span in group { (row(span, look)) } };
+    };
+    let failed = group.iter().filter(|span| span.failed).count();
+    let took = group.iter().map(|span| span.took(look.now)).sum();
+    let count = group.len();
+    html! {
+        li.attempts {
+            details id=(format!("attempts-{}", first.seq)) {
+                summary.span.failed[last.failed] {
+                    span.swatch.(first.lane.name()) aria-hidden="true" {}
+                    span.lane { (first.lane.name()) }
+                    span.words dir="auto" { (first.words) }
+                    span.t-bad[last.failed] { (count) " attempts, " (if failed == count { "all".to_owned() } else { failed.to_string() }) " failed" }
+                    span.took { @if last.to.is_some() { (numbers::took(took)) } @else { "running" } }
+                }
+                ol { @for span in group.iter().rev().take(ATTEMPTS).rev() { (row(span, look)) } }
+            }
+        }
     }
 }
 

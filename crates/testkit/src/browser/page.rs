@@ -181,6 +181,8 @@ impl<'a> Page<'a> {
     /// Freezes the tab, as a phone does with one that is not seen, or wakes it.
     pub fn freeze(&self, frozen: bool) {
         let state = if frozen { "frozen" } else { "active" };
+        // A page that is taken for the focused one is never frozen.
+        self.call("Emulation.setFocusEmulationEnabled", json!({ "enabled": !frozen }));
         self.call("Page.setWebLifecycleState", json!({ "state": state }));
     }
 

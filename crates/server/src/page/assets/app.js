@@ -112,7 +112,10 @@ function keepState(old, element) {
   }
   for (const field of all("input[id], textarea[id], select[id]", old)) {
     const same = element.querySelector(`#${CSS.escape(field.id)}`);
-    if (same) same.value = field.value;
+    // What nobody has written into follows what is true now.
+    if (!same || field.value === field.defaultValue) continue;
+    same.value = field.value;
+    if (field.form?.dataset.was !== undefined) same.form.dataset.was = field.form.dataset.was;
   }
   const focused = document.activeElement;
   focusOn = null;
@@ -251,7 +254,7 @@ function fail(which) {
   retryMs = Math.min(retryMs * 2, 5000);
 }
 async function signedOut() {
-  try { return (await fetch(`${base}/v1/me`, { headers: { accept: "application/json" } })).status === 401; }
+  try { return (await fetch(`${base}/v1/me`, { headers: { accept: "application/json" }, signal: AbortSignal.timeout(CONNECT_MS) })).status === 401; }
   catch { return false; }
 }
 function lead() { isLeader = true; connect(); }
@@ -334,13 +337,16 @@ document.addEventListener("click", (event) => {
   const copy = event.target.closest("[data-copy]");
   if (copy) return void navigator.clipboard?.writeText(copy.dataset.copy).then(() => say("Copied"), () => say("The browser does not allow it."));
   const toggle = event.target.closest("[data-toggle-side]");
-  if (toggle) $(".session")?.classList.toggle("show-side");
+  if (toggle) {
+    const open = $(".session").classList.toggle("show-side");
+    request("PUT", `/drafts/${toggle.dataset.toggleSide}`, { text: open ? "open" : "" }).catch(() => {});
+  }
 });
 document.addEventListener("submit", (event) => {
   const form = event.target;
   if (form.dataset.change) {
     event.preventDefault();
-    return void during($("button", form), () => request("PATCH", form.dataset.change, { text: form.elements.text.value }));
+    return void during($("button", form), () => saveChange(form));
   }
   if (!form.dataset.answer) return;
   event.preventDefault();
@@ -353,6 +359,22 @@ document.addEventListener("submit", (event) => {
     form.reset();
   });
 });
+
+// What somebody else has changed meanwhile is written over only by whoever has seen it.
+async function saveChange(form) {
+  const { text } = form.elements;
+  try {
+    await request("PATCH", form.dataset.change, { text: text.value, was: form.dataset.was });
+  } catch (error) {
+    if (error.kind !== "message-changed") throw error;
+    const [, list, id] = form.dataset.change.match(/(.*)\/(.*)/);
+    const { messages } = await request("GET", list);
+    const now = messages.find((one) => one.message_id === id)?.text ?? "";
+    form.dataset.was = now;
+    $(".conflict", form)?.remove();
+    form.prepend(make("p", { className: "note warn conflict", textContent: `Somebody has changed it meanwhile to “${now}”. Save again to replace that.` }));
+  }
+}
 
 // The answer to a slash command, as every surface draws it: words, headings, fields and tables. All of it is text.
 const make = (tag, properties = {}, children = []) => {
@@ -375,7 +397,16 @@ function drawBlock(block) {
 localTimes(document);
 countSeconds();
 showCount();
-$(".places [aria-current]")?.scrollIntoView({ inline: "center", block: "nearest" });
+// Where the places and tabs do not fit, the current one is in sight.
+function showCurrent() {
+  for (const one of all(".places [aria-current], .tabs [aria-current]")) {
+    const bar = one.closest(".places, .tabs");
+    const [at, room] = [one.getBoundingClientRect(), bar.getBoundingClientRect()];
+    bar.scrollLeft += at.left - room.left - (room.width - at.width) / 2;
+  }
+}
+showCurrent();
+addEventListener("resize", showCurrent);
 if ($("#log") && !location.hash) scrollTo(0, document.documentElement.scrollHeight);
 seek();
 channel?.postMessage({ kind: "who" });
