@@ -55,13 +55,13 @@ pub fn after(diff: &str) -> String {
     let mut text = String::new();
     for line in lines(diff) {
         match line.kind {
-            Kind::Hunk if text.is_empty() => {}
-            Kind::Hunk => text.push_str("\n…\n\n"),
-            Kind::Added | Kind::Same => {
+            LineKind::Hunk if text.is_empty() => {}
+            LineKind::Hunk => text.push_str("\n…\n\n"),
+            LineKind::Added | LineKind::Same => {
                 text.push_str(line.text);
                 text.push('\n');
             }
-            Kind::Removed => {}
+            LineKind::Removed => {}
         }
     }
     text
