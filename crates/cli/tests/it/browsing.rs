@@ -13,6 +13,18 @@ const PAGE: &str = "<title>Paint shop</title><h1>Paint shop</h1>
     <form method=post action=/order><label>Name <input name=name></label>
     <button>Cancel everything</button><button name=go value=1>Order now</button></form>";
 
+/// Takes 900 MB, in pieces, and says how far it is.
+const HUNGRY: &str = "<title>Hungry</title><p id=said>begins</p><script>
+    const held = [];
+    function eat() {
+        const piece = new Uint8Array(50 << 20);
+        for (let at = 0; at < piece.length; at += 4096) piece[at] = 1;
+        held.push(piece);
+        document.getElementById('said').textContent = held.length < 18 ? 'eats' : 'is full';
+        if (held.length < 18) setTimeout(eat, 1);
+    }
+    setTimeout(eat, 500);</script>";
+
 /// A shop, at another address of loopback than the one that pages must not reach.
 struct Shop {
     base: String,
@@ -43,6 +55,7 @@ fn shop() -> Shop {
                         taken.lock().unwrap().push(sent.to_owned());
                         format!("<title>Ordered</title><p>Ordered by {sent}</p>")
                     }
+                    Some((head, _)) if head.starts_with("GET /hungry") => HUNGRY.to_owned(),
                     _ => PAGE.to_owned(),
                 };
                 let head = "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\nconnection: close";
@@ -213,6 +226,37 @@ fn a_browser_ends_with_the_process_that_started_it() {
 }
 
 /// How many processes of Chromium have this directory as their own.
+/// Its memory counts in the limit of the task: a page that takes more is ended, and the task continues.
+#[test]
+fn a_page_that_takes_more_memory_than_the_task_has_is_ended() {
+    let results = |memory: &str| {
+        let shop = shop();
+        let (url, server) = (format!("{}/hungry", shop.base), ModelServer::start_empty());
+        server.answer_with(move |request| {
+            let body = request.json();
+            let replies = body["messages"].as_array().unwrap().iter();
+            match replies.filter(|message| message["role"] == "assistant").count() {
+                0 => browse(json!({ "action": "navigate", "url": url })),
+                1 => browse(json!({ "action": "wait", "text": "is full" })),
+                2 => Some(Answer::script("bash: echo the task continues")),
+                _ => Some(Answer::script("say: done")),
+            }
+        });
+        let program = program(server, &format!("memory = '{memory}'\n"));
+        windlass(&program, &["run", "look at it", "--quiet"]).expect(0);
+        let events = program.windlass(&["events", &program.task(), "--json"]).expect(0);
+        let results = events.json_lines().into_iter();
+        let results = results.filter(|event| event["event_type"] == "tool_result");
+        results.map(|result| result["data"].to_string()).collect::<Vec<_>>()
+    };
+    let enough = results("3g");
+    assert!(enough[1].contains("is full"), "{enough:?}");
+    let little = results("700m");
+    let ended = ["for want of memory", "the browser is gone"];
+    assert!(ended.iter().any(|words| little[1].contains(words)), "{little:?}");
+    assert!(little[2].contains("the task continues"), "{little:?}");
+}
+
 fn browsers(directory: &str) -> usize {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let is_ours = |entry: &std::fs::DirEntry| {

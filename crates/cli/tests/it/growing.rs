@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::interactive::Screen;
 use crate::program::Program;
@@ -173,6 +173,40 @@ fn the_policy_says_whether_skills_are_proposed_and_who_writes_them() {
     program.windlass(&["skills", "proposals", "accept", "1"]).expect(0);
     let text = program.file(".windlass/skills/learned-sh-run-tests-sh/SKILL.md");
     assert!(text.contains("Use before you run the tests."), "{text}");
+}
+
+/// MS-164, MS-166: what a model writes is held to the same: a draft that is none, is not valid or proves nothing is refused.
+#[test]
+fn a_models_draft_that_does_not_hold_is_refused() {
+    let draft = |description: &str, grader: &str| {
+        let (instructions, task) = ("Run `sh run-tests.sh`.", "run the tests");
+        json!({ "description": description, "instructions": instructions, "task": task, "grader": grader })
+            .to_string()
+    };
+    for (written, why) in [
+        (
+            "I would rather not.".to_owned(),
+            "the model's draft cannot be used: it is not a JSON object",
+        ),
+        (draft("", "exit 0"), "description"),
+        (draft("Use before you run the tests.", "exit 0"), "nothing was written"),
+        (draft("Use before you run the tests.", "exit 1"), "nothing was written"),
+    ] {
+        let script = format!(
+            "match:\n  - system: You write a skill\n    say: '{}'\n{}",
+            written.replace('\'', "''"),
+            SCRIPT.trim_start().strip_prefix("match:\n").unwrap()
+        );
+        let program = project(&script);
+        program.windlass(&["config", "set", "policy.skill_proposals", "generate"]).expect(0);
+        for _ in 0..3 {
+            program.windlass(&["run", "run the tests", "--quiet"]).expect(0);
+        }
+        let said = program.windlass(&["skills", "proposals", "accept", "1"]).expect(2);
+        assert!(said.stderr.contains(why), "{written}: {said:?}");
+        assert!(!program.workspace().join(".windlass/skills").exists(), "{written}");
+        assert_eq!(proposals(&program)[0]["status"], "open");
+    }
 }
 
 /// AX-033
