@@ -15,7 +15,9 @@ use windlass_core::id::{SessionId, TaskId};
 use windlass_core::injection::{Control, Injection};
 use windlass_core::layout::AddedDirectory;
 use windlass_core::policy::allow::AllowRule;
-use windlass_core::session::{Rated, RuleRevoked, SessionCreated, SessionEvent, SessionState};
+use windlass_core::session::{
+    Archived, Rated, RuleRevoked, SessionCreated, SessionEvent, SessionState,
+};
 use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_store::{Filter, SessionAppend, TaskRow};
 
@@ -148,6 +150,17 @@ impl Session<'_> {
             }
             let events = vec![SessionEvent::RuleRevoked(revoked)];
             Ok((SessionAppend { events, mail }, true))
+        })
+        .await
+    }
+
+    /// Puts the session away, or takes it back: lists leave it out, and nothing of it is lost.
+    pub async fn archive(self, is_archived: bool, by: &str) -> Result<(), Error> {
+        self.update(|state| {
+            let archived = Archived { is_archived, by: by.to_owned() };
+            let is_new = state.is_archived != is_archived;
+            let events = is_new.then_some(SessionEvent::Archived(archived)).into_iter().collect();
+            Ok((SessionAppend { events, mail: Vec::new() }, ()))
         })
         .await
     }

@@ -17,7 +17,7 @@ use crate::role::{Role, RoleChange};
 use crate::string_enum;
 
 pub use event::{
-    Cleared, ModeRequested, ModelChosen, Rated, RuleGranted, RuleRevoked, SessionCreated,
+    Archived, Cleared, ModeRequested, ModelChosen, Rated, RuleGranted, RuleRevoked, SessionCreated,
     SessionEvent, SessionRecord, TaskBegun,
 };
 pub use state::{Borrowed, Boundary, SessionState};

@@ -35,6 +35,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0013_plans.sql"),
     include_str!("migrations/0014_commitments.sql"),
     include_str!("migrations/0015_streams.sql"),
+    include_str!("migrations/0016_archived.sql"),
 ];
 
 /// The newest database that this program reads.

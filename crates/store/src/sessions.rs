@@ -33,6 +33,8 @@ pub struct SessionRow {
     pub tasks: Vec<TaskId>,
     /// The task that a message goes to; the newest, while it has not ended.
     pub active_task_id: Option<TaskId>,
+    /// Whether a person has put it away.
+    pub is_archived: bool,
     /// When it began.
     pub created_at: Timestamp,
     /// When it last changed.
@@ -90,11 +92,11 @@ impl Sessions<'_> {
         })
     }
 
-    /// The newest session in which a person worked in this directory.
+    /// The newest session in which a person worked in this directory, of those that they have not put away.
     pub fn newest_in(self, workspace: &str) -> Result<Option<SessionRow>, Error> {
         self.store.read(|tx| {
             let mut statement = tx.prepare_cached(
-                "SELECT * FROM sessions WHERE interactive AND workspace = ?1
+                "SELECT * FROM sessions WHERE interactive AND workspace = ?1 AND NOT archived
                  ORDER BY updated_at DESC, id DESC LIMIT 1",
             )?;
             let mut rows = statement.query([workspace])?;
@@ -188,6 +190,7 @@ fn session_row(tx: &Connection, row: &Row<'_>) -> Result<SessionRow, Fault> {
         conversation: of.maybe("conversation")?,
         tasks: row::task_ids(tx, ROOT_TASKS, [id.to_string()])?,
         active_task_id: of.maybe("active_task_id")?,
+        is_archived: of.raw("archived")?,
         created_at: of.text("created_at")?,
         updated_at: of.text("updated_at")?,
         id,

@@ -31,6 +31,8 @@ events! {
         Rated(Rated) = "rated",
         /// The conversation ended; the next message begins another.
         Cleared(Cleared) = "cleared",
+        /// A person put the session away, or took it back.
+        Archived(Archived) = "archived",
     }
 }
 
@@ -130,5 +132,12 @@ pub struct Cleared {
     /// The task whose conversation ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
+    pub by: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Archived {
+    /// Whether lists leave it out from now on.
+    pub is_archived: bool,
     pub by: String,
 }

@@ -33,6 +33,8 @@ pub struct SessionState {
     /// The task that the next message continues.
     pub conversation: Option<TaskId>,
     pub ratings: Vec<Rated>,
+    /// Whether lists leave it out.
+    pub is_archived: bool,
 }
 
 /// What the end of a unit is the end of.
@@ -67,6 +69,7 @@ impl SessionState {
             rules: Vec::new(),
             conversation: None,
             ratings: Vec::new(),
+            is_archived: false,
         }
     }
 
@@ -86,6 +89,7 @@ impl SessionState {
             SessionEvent::TaskBegun(begun) => self.conversation = Some(begun.task),
             SessionEvent::Rated(rated) => self.ratings.push(rated.clone()),
             SessionEvent::Cleared(_) => self.conversation = None,
+            SessionEvent::Archived(archived) => self.is_archived = archived.is_archived,
         }
     }
 

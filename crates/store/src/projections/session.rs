@@ -32,6 +32,10 @@ pub(crate) fn apply_session(tx: &Connection, record: &SessionRecord) -> Result<(
         SessionEvent::ModelChosen(chosen) => set("model", chosen.model.as_deref())?,
         SessionEvent::TaskBegun(begun) => set("conversation", Some(&begun.task.to_string()))?,
         SessionEvent::Cleared(_) => set("conversation", None)?,
+        SessionEvent::Archived(archived) => {
+            tx.prepare_cached("UPDATE sessions SET archived = ?2 WHERE id = ?1")?
+                .execute((&session, archived.is_archived))?;
+        }
         SessionEvent::Rated(rated) => insert_rating(tx, record, rated)?,
         // The state is read from the stream where these matter.
         SessionEvent::ModeRequested(_)

@@ -109,6 +109,7 @@ pub fn injection_id() -> InjectionId {
 
 /// Makes the journal what it was before streams had numbers.
 pub const EVENTS_OF_VERSION_14: &str = "
+    ALTER TABLE sessions DROP COLUMN archived;
     CREATE TABLE older (
         pos INTEGER PRIMARY KEY AUTOINCREMENT,
         stream TEXT NOT NULL,
