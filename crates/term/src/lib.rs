@@ -28,4 +28,4 @@ pub use progress::Progress;
 pub use strip_controls::strip_controls;
 pub use style::{Paint, TerminalStyle};
 pub use table::Table;
-pub use usage_line::UsageLine;
+pub use usage_line::{StatusPart, UsageLine};

@@ -18,7 +18,9 @@ use windlass_core::state::{Stage, TaskState};
 use windlass_core::text::one_line;
 use windlass_core::tool_name;
 
-use crate::{Detail, Paint, UsageLine, markdown, numbers, reasoning, strip_controls, tool_lines};
+use crate::{
+    Detail, Paint, StatusPart, UsageLine, markdown, numbers, reasoning, strip_controls, tool_lines,
+};
 
 /// Width of a call's text where the width of the screen is not known yet.
 const DEFAULT_WIDTH: usize = 100;
@@ -99,7 +101,13 @@ impl Progress {
 
     /// What the task and its sub-agents have used, for the status line, the most important first.
     pub fn usage(&self, elapsed: Duration, paint: Paint) -> Vec<String> {
-        self.usage.parts(elapsed, paint)
+        let part = |part: &StatusPart| self.usage_part(*part, elapsed, paint);
+        StatusPart::ALL.iter().filter_map(part).collect()
+    }
+
+    /// One part of it, where there is something to say.
+    pub fn usage_part(&self, part: StatusPart, elapsed: Duration, paint: Paint) -> Option<String> {
+        self.usage.part(part, elapsed, paint)
     }
 
     /// Whether some replies had no price.

@@ -8,9 +8,23 @@ use windlass_core::message::Usage;
 use windlass_core::plan::{StepStatus, WorkingPlan};
 use windlass_core::shown::shown;
 use windlass_core::state::TaskState;
+use windlass_core::string_enum;
 use windlass_core::text::one_line;
 
 use crate::{Paint, numbers};
+
+string_enum! {
+    /// A part of the status line; the words are those of `tui.status`.
+    StatusPart ("part of the status line") {
+        Time = "time",
+        Plan = "plan",
+        Tokens = "tokens",
+        Cost = "cost",
+        Context = "context",
+        Model = "model",
+        Effort = "effort",
+    }
+}
 
 /// How full the context is: `context 40 %`.
 pub fn gauge_text(gauge: &Gauge, paint: Paint) -> String {
@@ -110,18 +124,22 @@ impl UsageLine {
         })
     }
 
-    /// The parts of the line, the most important first.
-    pub fn parts(&self, elapsed: Duration, paint: Paint) -> Vec<String> {
-        let mut parts = vec![numbers::elapsed(elapsed)];
-        parts.extend(self.plan.as_ref().map(PlanProgress::fraction));
-        if self.tokens > 0 {
-            parts.push(format!("{} tokens", numbers::count(self.tokens)));
+    /// One part of the line, where there is something to say.
+    pub fn part(&self, part: StatusPart, elapsed: Duration, paint: Paint) -> Option<String> {
+        match part {
+            StatusPart::Time => Some(numbers::elapsed(elapsed)),
+            StatusPart::Plan => self.plan.as_ref().map(PlanProgress::fraction),
+            StatusPart::Tokens => {
+                (self.tokens > 0).then(|| format!("{} tokens", numbers::count(self.tokens)))
+            }
+            StatusPart::Cost => self.cost(),
+            StatusPart::Context => {
+                let limits = self.limits.filter(|_| self.context_tokens > 0)?;
+                Some(gauge_text(&limits.gauge(self.context_tokens), paint))
+            }
+            // These are the session's.
+            StatusPart::Model | StatusPart::Effort => None,
         }
-        parts.extend(self.cost());
-        if let Some(limits) = self.limits.filter(|_| self.context_tokens > 0) {
-            parts.push(gauge_text(&limits.gauge(self.context_tokens), paint));
-        }
-        parts
     }
 
     /// The known cost; a `+` says that some replies had no price.

@@ -6,6 +6,7 @@
 //! - No question is answered but by a key that [`crate::dialog`] lets count.
 //! - What is printed comes from committed events; what is only previewed stays in the live zone.
 
+mod binding;
 mod chord;
 mod completing;
 mod departure;
@@ -21,11 +22,12 @@ use std::time::Duration;
 use windlass_coordinator::Preview;
 use windlass_coordinator::views::OpenQuestion;
 use windlass_core::axes::{Axes, Surface};
-use windlass_core::event::Record;
+use windlass_core::event::{Event as Happened, Record};
 use windlass_core::id::{QuestionId, SessionId, TaskId};
+use windlass_core::session::Source;
 use windlass_core::shown::{shown, shown_line};
 use windlass_core::state::TaskState;
-use windlass_term::Paint;
+use windlass_term::{Paint, StatusPart};
 
 use crate::Moment;
 use crate::completion::Command;
@@ -40,6 +42,7 @@ use crate::screen::Size;
 use crate::story::Story;
 use crate::transcript::{Entry, Form, Transcript};
 
+pub use binding::Binding;
 pub use chord::Chord;
 pub use completing::Completing;
 pub use departure::Departure;
@@ -70,6 +73,8 @@ pub struct Settings {
     pub may_be_unrestricted: bool,
     /// Whether keys edit as in vi.
     pub vim: bool,
+    /// What the bottom line says besides the current activity, the most important first.
+    pub status: Vec<StatusPart>,
 }
 
 /// What the task of the conversation does.
@@ -147,6 +152,11 @@ pub enum Input {
     Write(String),
     /// The person's editor has ended, with what they wrote.
     Edited(Option<String>),
+    /// Keys in force from now on and where they were kept, or why they were not.
+    Bound {
+        keymap: Box<Keymap>,
+        kept: Result<String, String>,
+    },
     /// A command that the person ran, to be sent with the next message.
     Ran {
         command: String,
@@ -175,6 +185,8 @@ pub enum Effect {
     Edit(String),
     Load(ViewKind),
     OpenSession(SessionId),
+    /// Put a conversation away, or take it back.
+    Archive(SessionId, bool),
     OpenTask(TaskId),
     FindQuestion(QuestionId),
     /// Begin a message about a sub-agent.
@@ -182,6 +194,8 @@ pub enum Effect {
     Pause(TaskId),
     Resume(TaskId),
     Cancel(TaskId),
+    /// Keep a binding of keys.
+    Bind(Binding),
     IndexFiles,
     Copy(String),
     /// Keep what is written.
@@ -266,8 +280,9 @@ impl App {
         self.now = self.now.max(now);
         self.notice.expire(self.now);
         self.departure.expire(self.now);
-        let effects = self.take_in(input);
-        if let Some(notice) = self.writing.take_notice() {
+        let mut effects = self.take_in(input);
+        effects.extend(self.writing.history.take_unkept().into_iter().map(Effect::Remember));
+        if let Some(notice) = self.writing.take_notice(&self.settings.keymap) {
             self.say(notice);
         }
         effects
@@ -282,10 +297,9 @@ impl App {
             Input::Resize(size) => self.size = size,
             Input::Tick => {}
             Input::Follow(state) => {
-                let (user, paint) = (&self.settings.user, self.settings.paint);
-                self.story = Some(Story::new(&state, user, paint));
+                self.story = Some(Story::new(&state, &self.settings));
             }
-            Input::Record(record) => self.record(&record),
+            Input::Record(record) => return self.record(&record),
             Input::Preview(preview) => {
                 if let Some(story) = &mut self.story {
                     story.preview(&preview, self.now);
@@ -320,6 +334,7 @@ impl App {
                 self.writing.put_in_place(Draft::of(&words));
             }
             Input::Edited(text) => return self.edited(text),
+            Input::Bound { keymap, kept } => self.bound(*keymap, kept),
             Input::Ran { command, printed } => self.writing.add_ran(&command, &printed),
         }
         Vec::new()
@@ -370,8 +385,8 @@ impl App {
         self.notice.say(text, self.now);
     }
 
-    fn record(&mut self, record: &Record) {
-        let Some(story) = &mut self.story else { return };
+    fn record(&mut self, record: &Record) -> Vec<Effect> {
+        let Some(story) = &mut self.story else { return Vec::new() };
         let is_message = record.task == story.task();
         for entry in story.event(record, self.size.columns, self.now) {
             if is_message && matches!(entry, Entry::Said { .. }) {
@@ -379,6 +394,15 @@ impl App {
             }
             self.transcript.push(entry);
         }
+        let is_repair = matches!(&record.event,
+            Happened::ModeChanged(changed) if changed.source == Source::Repair);
+        self.notify(is_repair, "the mode was changed for a repair")
+    }
+
+    /// Tells a person who looks elsewhere.
+    fn notify(&self, is_worth_it: bool, words: &'static str) -> Vec<Effect> {
+        let tells = is_worth_it && !self.is_focused;
+        tells.then_some(Effect::Notify(words)).into_iter().collect()
     }
 
     fn set_phase(&mut self, phase: Phase) -> Vec<Effect> {
@@ -391,10 +415,7 @@ impl App {
             return Vec::new();
         }
         self.departure.is_asked = false;
-        let mut effects = Vec::new();
-        if was_working && !self.is_focused {
-            effects.push(Effect::Notify("the agent waits for you"));
-        }
+        let mut effects = self.notify(was_working, "the agent waits for you");
         effects.extend(self.outgoing.send_next(phase));
         effects
     }
@@ -405,8 +426,7 @@ impl App {
             self.writing.history.push(&words);
         }
         self.drop_stale_answer();
-        let tells = is_new && !self.is_focused;
-        tells.then_some(Effect::Notify("a question waits")).into_iter().collect()
+        self.notify(is_new, "a question waits")
     }
 
     fn settled(&mut self, question: QuestionId, by: &str, text: &str) {

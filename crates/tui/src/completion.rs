@@ -27,7 +27,7 @@ const OF_TERMINAL: &[(&str, &str)] = &[
     ("/sessions", "Other conversations."),
     ("/agents", "Sub-agents and background commands."),
     ("/roles", "The roles, with the tools of each; Enter takes one."),
-    ("/keys", "Which key does what."),
+    ("/keys", "Which key does what; press others to bind them."),
     ("/copy", "Copy the last reply."),
     ("/raw", "Print without our line breaks and marks, for copying."),
     ("/tui", "inline or full: where the terminal draws."),

@@ -8,20 +8,26 @@ use crate::composer::Draft;
 
 /// Messages that are kept.
 const MOST: usize = 1000;
-/// A longer message is not worth keeping whole here; its task has it.
-const MAX_BYTES: usize = 20_000;
+/// Bytes of them that are kept; the newest is, however long it is.
+const MAX_BYTES: usize = 4 * 1024 * 1024;
 
-/// What was sent, the newest last.
+/// What was sent or put away, the newest last.
 #[derive(Clone, Debug, Default)]
 pub struct History {
     sent: Vec<String>,
+    bytes: usize,
+    /// What is not in the file yet.
+    unkept: Vec<String>,
     /// Where the arrow keys are, and what was written before they were used.
     browsing: Option<(usize, Draft)>,
 }
 
 impl History {
     pub fn of(sent: Vec<String>) -> Self {
-        Self { sent, browsing: None }
+        let bytes = sent.iter().map(String::len).sum();
+        let mut history = Self { sent, bytes, ..Self::default() };
+        history.drop_oldest();
+        history
     }
 
     /// Reads the file; one that cannot be read is an empty history.
@@ -30,21 +36,30 @@ impl History {
         let lines = text.lines().filter_map(|line| serde_json::from_str::<String>(line).ok());
         let mut sent: Vec<String> = lines.collect();
         sent.dedup();
-        sent.drain(..sent.len().saturating_sub(MOST));
         Self::of(sent)
     }
 
-    /// Adds what was sent; false where it is the same as before.
-    pub fn push(&mut self, text: &str) -> bool {
+    /// Adds what was sent or put away, unless it is the same as the last.
+    pub fn push(&mut self, text: &str) {
         self.browsing = None;
-        let is_new = !text.trim().is_empty() && self.sent.last().is_none_or(|last| last != text);
-        if is_new && text.len() <= MAX_BYTES {
-            self.sent.push(text.to_owned());
-            if self.sent.len() > MOST {
-                self.sent.remove(0);
-            }
+        if text.trim().is_empty() || self.sent.last().is_some_and(|last| last == text) {
+            return;
         }
-        is_new && text.len() <= MAX_BYTES
+        self.bytes += text.len();
+        self.sent.push(text.to_owned());
+        self.unkept.push(text.to_owned());
+        self.drop_oldest();
+    }
+
+    fn drop_oldest(&mut self) {
+        while self.sent.len() > MOST || (self.bytes > MAX_BYTES && self.sent.len() > 1) {
+            self.bytes -= self.sent.remove(0).len();
+        }
+    }
+
+    /// What is to be added to the file.
+    pub fn take_unkept(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.unkept)
     }
 
     /// The message before the one that is shown; `draft` is what is written now.

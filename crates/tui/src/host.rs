@@ -20,6 +20,9 @@ pub trait Host: Send + Sync {
     /// Lets a task that nobody drives go on after this program has ended.
     fn background(&self, task: TaskId) -> Result<(), String>;
 
+    /// Keeps the keys of an action in the person's configuration, or its defaults; returns where.
+    fn bind(&self, action: &str, keys: Option<&str>) -> Result<String, String>;
+
     /// Runs a command as the agent would, through the gate and in the sandbox; what it printed, or why it did not
     /// run.
     fn shell<'a>(&'a self, axes: Axes, command: &'a str) -> BoxFuture<'a, Result<String, String>>;

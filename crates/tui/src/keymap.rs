@@ -82,6 +82,46 @@ impl Action {
             Self::CycleProfile => "next permission profile",
         }
     }
+
+    /// The command that does the same.
+    pub const fn command(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Tasks => "/tasks",
+            Self::Inbox => "/inbox",
+            Self::Transcript => "/transcript",
+            Self::Diff => "/diff",
+            Self::Sessions => "/sessions",
+            Self::Agents => "/agents",
+            Self::Help => "/keys",
+            Self::CopyReply => "/copy",
+            Self::Raw => "/raw",
+            Self::Layout => "/tui",
+            Self::Editor => "/editor",
+            Self::Send
+            | Self::Newline
+            | Self::SendNow
+            | Self::Interrupt
+            | Self::Leave
+            | Self::EndOfInput
+            | Self::Suspend
+            | Self::Redraw
+            | Self::HistorySearch
+            | Self::Unfold
+            | Self::Queue
+            | Self::Stash
+            | Self::CycleWorkMode
+            | Self::Autonomous
+            | Self::Assisted
+            | Self::Manual
+            | Self::Repair
+            | Self::CycleProfile => return None,
+        })
+    }
+
+    /// The action that a command does.
+    pub fn of_command(text: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|action| action.command() == Some(text))
+    }
 }
 
 const fn ctrl_shift(char: char) -> Key {
@@ -155,6 +195,8 @@ const EDITING: &[Key] = &[
 #[derive(Clone, Debug)]
 pub struct Keymap {
     bound: BTreeMap<Vec<Key>, Action>,
+    /// What the person has bound, as it is written in `[tui.keys]`.
+    own: BTreeMap<String, String>,
 }
 
 /// What keys that were pressed one after the other stand for.
@@ -170,7 +212,7 @@ impl Default for Keymap {
     fn default() -> Self {
         let keys =
             DEFAULTS.iter().flat_map(|(action, keys)| keys.iter().map(|key| (vec![*key], *action)));
-        Self { bound: keys.collect() }
+        Self { bound: keys.collect(), own: BTreeMap::new() }
     }
 }
 
@@ -178,7 +220,7 @@ impl Keymap {
     /// The defaults with what a person has bound instead: an action's name and its keys, separated by spaces; the keys
     /// of a chord are joined by commas. An error says what is wrong with which binding.
     pub fn with(bindings: &BTreeMap<String, String>) -> Result<Self, String> {
-        let mut map = Self::default();
+        let mut map = Self { own: bindings.clone(), ..Self::default() };
         let mut own: BTreeMap<Vec<Key>, Action> = BTreeMap::new();
         for (name, keys) in bindings {
             let action: Action = name.parse().map_err(|error| format!("{error}"))?;
@@ -202,6 +244,22 @@ impl Keymap {
             map.add(chord, action)?;
         }
         Ok(map)
+    }
+
+    /// The same with other keys for one action, written as in [`Self::with`]; `None` are its defaults.
+    pub fn rebound(&self, action: Action, keys: Option<&str>) -> Result<Self, String> {
+        let mut bindings = self.own.clone();
+        match keys {
+            Some(keys) => bindings.insert(action.to_string(), keys.to_owned()),
+            None => bindings.remove(action.as_str()),
+        };
+        Self::with(&bindings)
+    }
+
+    /// The keys of an action as `[tui.keys]` has them.
+    pub fn written(&self, action: Action) -> String {
+        let chords = self.chords(action).into_iter().map(written_chord);
+        chords.collect::<Vec<_>>().join(" ")
     }
 
     fn add(&mut self, chord: Vec<Key>, action: Action) -> Result<(), String> {
@@ -238,20 +296,32 @@ impl Keymap {
         }
     }
 
+    /// How a hint names the way to an action: its key as it is bound now, else its command, else its name.
+    pub fn way(&self, action: Action) -> String {
+        let key = self.names(action).into_iter().next();
+        let other = action.command().unwrap_or_else(|| action.as_str());
+        key.unwrap_or_else(|| other.to_owned())
+    }
+
     /// The keys of an action in words, in the order of the defaults.
     pub fn names(&self, action: Action) -> Vec<String> {
+        self.chords(action).into_iter().map(chord_name).collect()
+    }
+
+    fn chords(&self, action: Action) -> Vec<&[Key]> {
         let defaults =
             DEFAULTS.iter().find(|(of, _)| *of == action).map_or(&[][..], |(_, keys)| keys);
-        let mut keys: Vec<&Vec<Key>> = self
-            .bound
-            .iter()
-            .filter(|(_, bound)| **bound == action)
-            .map(|(keys, _)| keys)
-            .collect();
+        let of_action = self.bound.iter().filter(|(_, bound)| **bound == action);
+        let mut chords: Vec<&[Key]> = of_action.map(|(keys, _)| keys.as_slice()).collect();
         let place = |keys: &[Key]| defaults.iter().position(|one| keys == [*one]);
-        keys.sort_by_key(|keys| place(keys).unwrap_or(usize::MAX));
-        keys.into_iter().map(|keys| chord_name(keys)).collect()
+        chords.sort_by_key(|keys| place(keys).unwrap_or(usize::MAX));
+        chords
     }
+}
+
+/// A chord as `[tui.keys]` has it.
+pub fn written_chord(keys: &[Key]) -> String {
+    keys.iter().map(|key| name(*key).to_lowercase()).collect::<Vec<_>>().join(",")
 }
 
 /// A chord as people write it.

@@ -1,14 +1,17 @@
 //! Pages over the whole screen: texts to read and lists to choose from.
 
+mod keys;
 mod list;
 mod page;
 
 use windlass_core::id::{QuestionId, SessionId, TaskId};
 use windlass_core::role::Role;
 
+pub use keys::{KeyList, Keys};
 pub use list::{Item, List, Target};
 pub use page::{Page, PageLine};
 
+use crate::keymap::Action;
 use crate::keys::Key;
 
 /// What a page shows.
@@ -16,9 +19,7 @@ use crate::keys::Key;
 pub enum ViewKind {
     Tasks,
     Inbox,
-    Sessions {
-        everywhere: bool,
-    },
+    Sessions(Conversations),
     Agents,
     Workflows,
     /// One run of a workflow.
@@ -50,12 +51,39 @@ impl ViewKind {
             | Self::Workers
             | Self::Plan
             | Self::Commitments => true,
-            Self::Sessions { .. }
+            Self::Sessions(_)
             | Self::Roles
             | Self::Transcript { .. }
             | Self::Diff(_)
             | Self::Help
             | Self::Text => false,
+        }
+    }
+}
+
+/// Which conversations are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Conversations {
+    OfDirectory,
+    Everywhere,
+    /// Those that were put away.
+    Archived,
+}
+
+impl Conversations {
+    const fn next(self) -> Self {
+        match self {
+            Self::OfDirectory => Self::Everywhere,
+            Self::Everywhere => Self::Archived,
+            Self::Archived => Self::OfDirectory,
+        }
+    }
+
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::OfDirectory => "conversations of this directory",
+            Self::Everywhere => "conversations of all directories",
+            Self::Archived => "archived conversations",
         }
     }
 }
@@ -91,6 +119,7 @@ impl DiffOf {
 pub enum Overlay {
     Page(Page),
     List(List),
+    Keys(KeyList),
 }
 
 /// What a person does on a page.
@@ -102,6 +131,10 @@ pub enum Asked {
     Open(ViewKind),
     /// Continue a conversation here.
     OpenSession(SessionId),
+    /// Put a conversation away, or take it back.
+    Archive(SessionId, bool),
+    /// Take a conversation back and continue it here.
+    Reopen(SessionId),
     /// Watch and steer a task here.
     OpenTask(TaskId),
     ShowQuestion(QuestionId),
@@ -111,12 +144,20 @@ pub enum Asked {
     Resume(TaskId),
     Cancel(TaskId),
     TakeRole(Role),
+    Bind(Action, Keys),
 }
 
 impl Asked {
     /// Whether the page ends with it.
     pub const fn closes(&self) -> bool {
-        matches!(self, Self::Close | Self::OpenSession(_) | Self::OpenTask(_) | Self::TakeRole(_))
+        matches!(
+            self,
+            Self::Close
+                | Self::OpenSession(_)
+                | Self::Reopen(_)
+                | Self::OpenTask(_)
+                | Self::TakeRole(_)
+        )
     }
 }
 
@@ -125,6 +166,33 @@ impl Overlay {
         match self {
             Self::Page(page) => &page.kind,
             Self::List(list) => &list.kind,
+            Self::Keys(keys) => &keys.list.kind,
+        }
+    }
+
+    pub fn title(&self) -> &str {
+        match self {
+            Self::Page(page) => &page.title,
+            Self::List(list) => &list.title,
+            Self::Keys(keys) => &keys.list.title,
+        }
+    }
+
+    /// What keys do here, or what is searched for; `rows` are those of the body.
+    pub fn status(&self, rows: usize) -> String {
+        match self {
+            Self::Page(page) => page.status(rows),
+            Self::List(list) => list.status(),
+            Self::Keys(keys) => keys.status(),
+        }
+    }
+
+    /// Where the cursor is while words are typed.
+    pub fn search_column(&self) -> Option<usize> {
+        match self {
+            Self::Page(page) => page.search_column(),
+            Self::List(list) => list.search_column(),
+            Self::Keys(keys) => keys.list.search_column(),
         }
     }
 
@@ -133,6 +201,7 @@ impl Overlay {
         match self {
             Self::Page(page) => page.press(key, rows),
             Self::List(list) => list.press(key, rows),
+            Self::Keys(keys) => keys.press(key, rows),
         }
     }
 
@@ -141,6 +210,7 @@ impl Overlay {
         match self {
             Self::Page(page) => page.paste(words),
             Self::List(list) => list.paste(words),
+            Self::Keys(keys) => keys.list.paste(words),
         }
     }
 
@@ -150,6 +220,7 @@ impl Overlay {
             match (&mut self, &before) {
                 (Self::List(list), Self::List(before)) => list.place_as(before),
                 (Self::Page(page), Self::Page(before)) => page.place_as(before),
+                (Self::Keys(keys), Self::Keys(before)) => keys.list.place_as(&before.list),
                 _ => {}
             }
         }

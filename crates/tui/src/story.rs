@@ -12,9 +12,13 @@ use windlass_core::shown::{shown, shown_line};
 use windlass_core::state::TaskState;
 use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_core::text::{one_line, suffix};
-use windlass_term::{Detail, Paint, Progress, numbers, reasoning, strip_controls, tool_lines};
+use windlass_term::{
+    Detail, Paint, Progress, StatusPart, numbers, reasoning, strip_controls, tool_lines,
+};
 
 use crate::Moment;
+use crate::app::Settings;
+use crate::keymap::Action;
 use crate::transcript::Entry;
 
 /// Bytes of a reply on its way that are kept for its preview. The whole is printed when it is committed.
@@ -57,14 +61,17 @@ pub struct Story {
     pub model: Option<String>,
     asked: BTreeMap<QuestionId, String>,
     sandbox_gaps: String,
+    /// How the whole transcript is opened.
+    way_to_all: String,
 }
 
 impl Story {
     /// The story of a task from this state on.
-    pub fn new(state: &TaskState, user: &str, paint: Paint) -> Self {
+    pub fn new(state: &TaskState, settings: &Settings) -> Self {
+        let paint = settings.paint;
         Self {
             task: state.id(),
-            user: user.to_owned(),
+            user: settings.user.clone(),
             paint,
             progress: Progress::new(state.id(), state, paint),
             reply: String::new(),
@@ -74,6 +81,7 @@ impl Story {
             model: state.created.command.execution_config.model.clone(),
             asked: BTreeMap::new(),
             sandbox_gaps: String::new(),
+            way_to_all: settings.keymap.way(Action::Transcript),
         }
     }
 
@@ -86,9 +94,9 @@ impl Story {
         self.progress.activity()
     }
 
-    /// What it has used, the most important first.
-    pub fn usage(&self, elapsed: Duration, paint: Paint) -> Vec<String> {
-        self.progress.usage(elapsed, paint)
+    /// What it has used, as a part of the status line.
+    pub fn usage(&self, part: StatusPart, elapsed: Duration, paint: Paint) -> Option<String> {
+        self.progress.usage_part(part, elapsed, paint)
     }
 
     /// Takes in one event; returns what it adds to the transcript.
@@ -293,7 +301,7 @@ impl Story {
     fn with_hint(&self, lines: Vec<String>) -> Vec<String> {
         let is_fold = |line: &String| strip_controls(line).starts_with("  … ");
         let Some(at) = lines.iter().position(is_fold) else { return lines };
-        let hint = self.paint.dim(" (Ctrl+T shows all)");
+        let hint = self.paint.dim(&format!(" ({} shows all)", self.way_to_all));
         let hinted = |(index, line)| if index == at { format!("{line}{hint}") } else { line };
         lines.into_iter().enumerate().map(hinted).collect()
     }

@@ -190,7 +190,7 @@ impl Transcript {
             is_cut = true;
         }
         if is_cut {
-            rows.insert(0, form.paint.dim("… earlier output is in the transcript (Ctrl+T)"));
+            rows.insert(0, form.paint.dim("… earlier output: /transcript"));
         }
         rows
     }

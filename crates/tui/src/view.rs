@@ -9,12 +9,13 @@ use windlass_term::{Paint, markdown, numbers, strip_controls};
 use crate::app::{App, Purpose};
 use crate::completion::{Completion, SHOWN};
 use crate::dialog::Dialog;
+use crate::keymap::Action;
 use crate::mode_line::ModeLineStyle;
 use crate::screen::{Frame, Size};
 use crate::story::Story;
 use crate::text::{cut, padded, painted_width};
 
-pub use pages::overlay;
+pub use pages::{body_rows, overlay};
 
 /// With fewer rows there is no header; its badge stands in the bottom line (MS-102).
 const HEADER_ROWS: usize = 10;
@@ -27,11 +28,6 @@ const MOST_RUNNING: usize = 4;
 const MOST_AGENTS: usize = 5;
 const MOST_QUEUED: usize = 4;
 const PROMPT: &str = "❯ ";
-
-/// Rows of a page between its header and its bottom line.
-pub fn body_rows(size: Size) -> usize {
-    size.rows.saturating_sub(2).max(1)
-}
 
 /// Rows that a question is scrolled by: fewer than are seen of it, so that none is passed over.
 pub fn dialog_page(size: Size) -> usize {
@@ -110,20 +106,42 @@ fn composer(app: &App, most: usize) -> (Vec<String>, (usize, usize)) {
 fn placeholder(app: &App) -> String {
     if let Some(answering) = &app.writing.answering {
         let words = match answering.purpose {
-            Purpose::Answer { prefix: "" } => "your answer; Enter sends it, Esc goes back",
-            Purpose::Answer { .. } => "what should it do instead? Enter sends it, Esc goes back",
-            Purpose::Comment { .. } => "about this line; Enter keeps it, Esc goes back",
+            Purpose::Answer { prefix: "" } => "your answer; ",
+            Purpose::Answer { .. } => "what should it do instead? ",
+            Purpose::Comment { .. } => "about this line; ",
         };
-        return words.to_owned();
+        return format!("{words}{}", answer_keys(app, answering.purpose, ", "));
+    }
+    if app.departure.is_asked {
+        return String::new();
     }
     if !app.questions.is_empty() {
         let unseen = "a question waits: make the window larger";
         return if can_ask(app.size) { String::new() } else { unseen.to_owned() };
     }
     match app.phase.is_working() {
-        true => "Enter queues a message, Ctrl+S sends it now, Esc interrupts".to_owned(),
+        true => {
+            let [send, now, stop] =
+                [Action::Send, Action::SendNow, Action::Interrupt].map(|action| way(app, action));
+            format!("{send} queues, {now} sends now, {stop} interrupts")
+        }
         false => "a message, /command, @file or !command; ? for keys".to_owned(),
     }
+}
+
+/// The key of an action as it is bound now.
+fn way(app: &App, action: Action) -> String {
+    app.settings.keymap.way(action)
+}
+
+/// What the keys do while an answer or a comment is written.
+fn answer_keys(app: &App, purpose: Purpose, between: &str) -> String {
+    let (send, back) = (way(app, Action::Send), way(app, Action::Interrupt));
+    let does = match purpose {
+        Purpose::Answer { .. } => "sends",
+        Purpose::Comment { .. } => "keeps",
+    };
+    format!("{send} {does} it{between}{back} goes back")
 }
 
 /// What stands above the text, by importance: the last parts get what room the first leave.
@@ -149,20 +167,27 @@ fn middle(app: &App, room: usize) -> Vec<String> {
 fn prompts(app: &App, columns: usize, room: usize) -> Vec<String> {
     let paint = app.settings.paint;
     if app.departure.is_asked {
-        let lines = [
-            paint.yellow("the agent still works"),
-            "  p  park it and leave; `windlass -c` continues it".to_owned(),
-            "  b  leave; it continues in the background".to_owned(),
-            "  Esc  stay".to_owned(),
-        ];
-        return lines.into_iter().take(room).collect();
+        let words = match columns < 50 {
+            true => ["agent still works", "p  park it, leave", "b  background", "Esc  stay"],
+            false => [
+                "the agent still works",
+                "  p  park it and leave; `windlass -c` continues it",
+                "  b  leave; it continues in the background",
+                "  Esc  stay",
+            ],
+        };
+        let first = paint.yellow(words[0]);
+        let rest = words[1..].iter().map(|&line| line.to_owned());
+        return std::iter::once(first).chain(rest).take(room).collect();
     }
     if let Some(dialog) = app.questions.first() {
         return question(app, dialog, columns, room);
     }
     if let Some(searching) = &app.writing.searching {
-        let line =
-            format!("history: {}  {}", searching.words, paint.dim("Ctrl+R older · Enter · Esc"));
+        let [older, send, back] =
+            [Action::HistorySearch, Action::Send, Action::Interrupt].map(|action| way(app, action));
+        let keys = paint.dim(&format!("{older} older · {send} takes it · {back} back"));
+        let line = format!("history: {}  {keys}", searching.words);
         return vec![line].into_iter().take(room).collect();
     }
     match &app.writing.completing.list {
@@ -177,16 +202,16 @@ fn question(app: &App, dialog: &Dialog, columns: usize, room: usize) -> Vec<Stri
     let is_armed = app.is_armed() && app.writing.answering.is_none();
     // While the person goes through a plan, nothing else is chosen.
     let can_choose = is_armed && !dialog.is_commenting();
-    let mut choices = dialog.choice_lines(paint, can_choose);
+    // What a choice allows is read whole.
+    let mut choices: Vec<String> = dialog
+        .choice_lines(paint, can_choose)
+        .iter()
+        .flat_map(|line| crate::text::rows(line, columns))
+        .collect();
     let (body, focus) = dialog.body_and_focus(columns, paint);
     if room < choices.len() + 2 {
-        // All in one line, so that something of the question is seen.
-        let all: Vec<String> = dialog.choice_lines(Paint { on: false }, can_choose);
-        let words = all.iter().map(|line| {
-            let line = line.trim_start();
-            cut(line.split(':').next().unwrap_or(line), 16)
-        });
-        choices = vec![cut(&words.collect::<Vec<_>>().join(" "), columns)];
+        // One line of them, so that something of the question is seen.
+        choices = vec![choices_in_a_line(dialog, columns, can_choose)];
     }
     let fixed = choices.len() + usize::from(room > choices.len() + 1);
     let for_body = room.saturating_sub(fixed).max(1);
@@ -204,6 +229,24 @@ fn question(app: &App, dialog: &Dialog, columns: usize, room: usize) -> Vec<Stri
     rows
 }
 
+/// The choices side by side; where they do not fit, the one that Enter takes, and how many there are.
+fn choices_in_a_line(dialog: &Dialog, columns: usize, can_choose: bool) -> String {
+    let all: Vec<String> = dialog.choice_lines(Paint { on: false }, can_choose);
+    let words = all.iter().map(|line| {
+        let line = line.trim_start();
+        line.split(':').next().unwrap_or(line).to_owned()
+    });
+    let words: Vec<String> = words.collect();
+    let line = words.join(" ");
+    if crate::text::width(&line) <= columns {
+        return line;
+    }
+    let chosen = words.get(dialog.selected()).map_or("", String::as_str);
+    let mark = if can_choose { "❯ " } else { "" };
+    let (_, text) = chosen.split_once(". ").unwrap_or_default();
+    cut(&format!("{mark}{}/{} {text}", dialog.selected() + 1, words.len()), columns)
+}
+
 fn hint(app: &App, dialog: &Dialog, is_armed: bool, below: usize) -> String {
     let (paint, count) = (app.settings.paint, app.questions.len());
     let more = match below {
@@ -214,14 +257,25 @@ fn hint(app: &App, dialog: &Dialog, is_armed: bool, below: usize) -> String {
     let several = if count > 1 { format!("1 of {count}, Tab next · ") } else { String::new() };
     let purpose = app.writing.answering.as_ref().map(|answering| answering.purpose);
     let keys = match (is_armed, purpose) {
-        (_, Some(Purpose::Answer { .. })) => "writing the answer · Enter sends it · Esc goes back",
-        (_, Some(Purpose::Comment { .. })) => "writing a comment · Enter keeps it · Esc goes back",
-        (true, None) if dialog.is_commenting() => "↑ ↓ line · Enter comment · x remove · Esc back",
-        (true, None) if dialog.asked.row.question.options.is_empty() => "write your answer",
-        (true, None) => "a number, ↑ ↓ and Enter",
-        (false, None) => "keys count when nothing was typed for a second",
+        (_, Some(purpose @ Purpose::Answer { .. })) => {
+            format!("writing the answer · {}", answer_keys(app, purpose, " · "))
+        }
+        (_, Some(purpose @ Purpose::Comment { .. })) => {
+            format!("writing a comment · {}", answer_keys(app, purpose, " · "))
+        }
+        (armed, None) => waiting_keys(dialog, armed).to_owned(),
     };
     paint.dim(&format!("{more}{several}{keys}"))
+}
+
+/// What the keys do while nothing is written.
+fn waiting_keys(dialog: &Dialog, is_armed: bool) -> &'static str {
+    match is_armed {
+        true if dialog.is_commenting() => "↑ ↓ line · Enter comment · x remove · Esc back",
+        true if dialog.asked.row.question.options.is_empty() => "write your answer",
+        true => "a number, ↑ ↓ and Enter",
+        false => "keys count when nothing was typed for a second",
+    }
 }
 
 fn completions(list: &Completion, columns: usize, room: usize, paint: Paint) -> Vec<String> {
@@ -258,11 +312,12 @@ fn queue(app: &App, columns: usize) -> Vec<String> {
             }
         });
     let more = app.outgoing.queue.len().saturating_sub(first + MOST_QUEUED);
+    let (edit, send) = (way(app, Action::Queue), way(app, Action::Send));
     let hint = match (selected, app.outgoing.is_held) {
         (Some(_), _) => "Enter edit · x remove · Shift+↑↓ move · s send now · Esc".to_owned(),
-        (None, true) => "the queue waits: Enter sends it on, Alt+↑ edits it".to_owned(),
-        (None, false) if more > 0 => format!("and {more} more; Alt+↑ edits the queue"),
-        (None, false) => "Alt+↑ edits the queue".to_owned(),
+        (None, true) => format!("the queue waits: {send} sends it on, {edit} edits it"),
+        (None, false) if more > 0 => format!("and {more} more; {edit} edits the queue"),
+        (None, false) => format!("{edit} edits the queue"),
     };
     shown.chain([paint.dim(&format!("  {}", cut(&hint, columns.saturating_sub(2))))]).collect()
 }
@@ -300,7 +355,8 @@ fn agents(app: &App, story: &Story) -> Vec<String> {
         format!("{} {text} {}", paint.cyan("↳"), paint.dim(&took))
     };
     let more = story.agents.len().saturating_sub(MOST_AGENTS);
-    let more = (more > 0).then(|| paint.dim(&format!("  and {more} more sub-agents (Alt+W)")));
+    let way = way(app, Action::Agents);
+    let more = (more > 0).then(|| paint.dim(&format!("  and {more} more sub-agents ({way})")));
     story.agents.values().take(MOST_AGENTS).map(line).chain(more).collect()
 }
 

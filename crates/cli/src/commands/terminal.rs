@@ -10,7 +10,7 @@ use anyhow::anyhow;
 use windlass_coordinator::{BoxFuture, Coordinator, Error, NewSession};
 use windlass_core::axes::{Axes, PermissionProfile};
 use windlass_core::id::{SessionId, TaskId};
-use windlass_core::shown::{shown, shown_line};
+use windlass_core::shown::{shown, shown_line, shown_path};
 use windlass_tui::app::Settings;
 use windlass_tui::host::{Clipboard, Host, Layout, Options, Signal};
 use windlass_tui::keymap::Keymap;
@@ -19,10 +19,10 @@ use windlass_tui::{Failed, Left};
 
 use super::chat::{self, Chat};
 use super::goal::Goal;
-use super::{AppContext, Command, Execute as _, Start, exec, follow_up};
+use super::{AppContext, Command, Execute as _, Start, config, exec, follow_up};
 use crate::args::{Args, SessionArgs};
-use crate::config::Config;
 use crate::config::types::{Editing, Notify, TerminalScreen};
+use crate::config::{Config, edit};
 use crate::failure::Failure;
 use crate::show::note;
 use crate::wiring::{self, Environment, Project, place};
@@ -115,6 +115,8 @@ fn options(
         user: app.environment.user(),
         may_be_unrestricted: config.policy.allow_unrestricted,
         vim: config.tui.editing == Editing::Vim,
+        // Checked when the configuration was read.
+        status: config.tui.status.iter().filter_map(|part| part.parse().ok()).collect(),
     };
     let is_tmux = variable("TMUX").is_some();
     Ok(Options {
@@ -230,6 +232,12 @@ impl Host for CommandLine {
             .process_group(0)
             .spawn();
         started.map(drop).map_err(|error| error.to_string())
+    }
+
+    fn bind(&self, action: &str, keys: Option<&str>) -> Result<String, String> {
+        let kept = config::change_user_file(|text| edit::bind(text, action, keys));
+        let (path, _) = kept.map_err(|failure| shown_line(&format!("{:#}", failure.error)))?;
+        Ok(shown_path(&path))
     }
 
     fn shell<'a>(&'a self, axes: Axes, command: &'a str) -> BoxFuture<'a, Result<String, String>> {

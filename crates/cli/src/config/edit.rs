@@ -43,12 +43,7 @@ fn changed(text: &str, key: &str, word: &str) -> Result<String, ConfigError> {
         _ => last.as_str(),
     };
     match table.get_mut(last).and_then(Item::as_value_mut) {
-        Some(held) => {
-            // A comment behind the value stays.
-            let decor = held.decor().clone();
-            *held = toml(&read, word);
-            *held.decor_mut() = decor;
-        }
+        Some(held) => replace(held, toml(&read, word)),
         None => {
             table.insert(last, value(toml(&read, word)));
         }
@@ -68,6 +63,32 @@ pub fn unset(text: &str, key: &str) -> Result<String, ConfigError> {
     }
     table.remove(last).ok_or_else(|| not_set(key))?;
     Ok(document.to_string())
+}
+
+/// The text with other keys for an action of the terminal; without any, its defaults count again.
+pub fn bind(text: &str, action: &str, keys: Option<&str>) -> Result<String, ConfigError> {
+    let mut document = parsed(text)?;
+    let mut table: &mut dyn TableLike = document.as_table_mut();
+    for part in ["tui", "keys"] {
+        table = below(table, part).ok_or_else(|| not_a_table("tui.keys"))?;
+    }
+    match (keys, table.get_mut(action).and_then(Item::as_value_mut)) {
+        (Some(keys), Some(held)) => replace(held, Toml::from(keys)),
+        (Some(keys), None) => {
+            table.insert(action, value(keys));
+        }
+        (None, _) => {
+            table.remove(action);
+        }
+    }
+    Ok(document.to_string())
+}
+
+/// Puts another value in place of one; a comment behind it stays.
+fn replace(held: &mut Toml, new: Toml) {
+    let decor = held.decor().clone();
+    *held = new;
+    *held.decor_mut() = decor;
 }
 
 /// There is no such setting.
@@ -243,6 +264,22 @@ mod tests {
         [policy]
         allow_unrestricted = true
         "#);
+    }
+
+    #[test]
+    fn keys_are_bound_and_comments_stay() {
+        let text = "# mine\n[tui.keys]\neditor = \"f4\" # as at work\n";
+        let text = bind(text, "editor", Some("f5")).unwrap();
+        let text = bind(&text, "diff", Some("ctrl+x,d")).unwrap();
+        insta::assert_snapshot!(text, @r#"
+        # mine
+        [tui.keys]
+        editor = "f5" # as at work
+        diff = "ctrl+x,d"
+        "#);
+        let text = bind(&bind("", "diff", Some("f6")).unwrap(), "diff", None).unwrap();
+        assert_eq!(text.trim(), "[tui.keys]");
+        assert!(bind("tui = 1", "diff", Some("f6")).is_err());
     }
 
     #[test]

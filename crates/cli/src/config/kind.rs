@@ -50,6 +50,8 @@ pub enum ValueKind {
     Size(ByteSize, ByteSize),
     /// Texts. Those of a later layer replace those of an earlier one.
     List,
+    /// Some of these words, in any order.
+    Words(&'static [&'static str]),
     /// Texts that only make things stricter. Those of all layers count.
     Union,
     /// Addresses and networks.
@@ -165,6 +167,11 @@ impl ValueKind {
                 size.map(Value::Size).ok_or_else(refused)
             }
             Self::List | Self::Union => list(raw).map(Value::List).ok_or_else(refused),
+            Self::Words(allowed) => {
+                let words = list(raw)
+                    .filter(|words| words.iter().all(|word| allowed.contains(&word.as_str())));
+                words.map(Value::List).ok_or_else(refused)
+            }
             Self::Addresses => written::addresses(raw).map(Value::List),
             Self::Model => {
                 let name = text(raw).ok_or_else(refused)?;
@@ -210,6 +217,7 @@ impl ValueKind {
                 format!("a size from {min} to {max}, such as `512m` or `2g`, or a number of bytes")
             }
             Self::List | Self::Union => "a list of texts".to_owned(),
+            Self::Words(words) => format!("a list of {}", ticked(words, "")),
             Self::Addresses => {
                 "a list of addresses or networks, such as `10.0.0.5` or `10.1.0.0/16`".to_owned()
             }

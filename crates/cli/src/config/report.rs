@@ -83,6 +83,7 @@ pub(super) fn unset(setting: &Setting) -> &'static str {
         _ => match setting.kind {
             ValueKind::List
             | ValueKind::Union
+            | ValueKind::Words(_)
             | ValueKind::Addresses
             | ValueKind::Deny
             | ValueKind::Classes

@@ -519,6 +519,8 @@ section! {
         editing: Editing = ValueKind::Word(&["readline", "vim"]), "readline", User;
         /// Whether keys are asked for by the enhanced keyboard protocol. Switch it off where a terminal handles it badly.
         enhanced_keys: bool = ValueKind::Switch, "true", User, "WINDLASS_ENHANCED_KEYS";
+        /// What the bottom line says besides what happens now, the most important first.
+        status: Vec<String> = ValueKind::Words(&["time", "plan", "tokens", "cost", "context", "model", "effort"]), "time, plan, tokens, cost, context, model, effort", User;
         /// Keys that do something else than by default, such as `editor = "f4"` or `diff = "ctrl+x,d"`; `?` lists what can be bound.
         keys: Tables = ValueKind::Keys, "", User;
     }

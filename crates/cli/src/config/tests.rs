@@ -171,6 +171,7 @@ fn every_setting_has_the_designed_default() {
     tui.rewrap                                 true                             default
     tui.editing                                readline                         default
     tui.enhanced_keys                          true                             default
+    tui.status                                 time, plan, tokens, cost, context, model, effort default
     tui.keys                                   none                             default
     ");
 }
@@ -260,6 +261,7 @@ fn extremes(kind: ValueKind) -> Vec<String> {
         ValueKind::Whole(min, max) => vec![min.to_string(), max.to_string()],
         ValueKind::Number(min, max) => vec![min.to_string(), max.to_string()],
         ValueKind::Switch => vec!["true".into(), "off".into()],
+        ValueKind::Words(words) => vec![words.join(",")],
         ValueKind::Text | ValueKind::Secret | ValueKind::List | ValueKind::Union => {
             vec!["x".into()]
         }

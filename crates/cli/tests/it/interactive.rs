@@ -130,7 +130,7 @@ impl Screen {
             assert!(self.more(since), "it still works:\n{}", self.all());
         }
         self.types("\u{3}");
-        self.until("press Ctrl-C again to leave");
+        self.until("press Ctrl+C again to leave");
         self.types("\u{3}");
         self.end()
     }
@@ -397,7 +397,7 @@ fn the_terminal_is_left_as_it_was() {
     let mut screen = Screen::open(&program, &[]);
     screen.until("windlass chat | manual");
     screen.types("\u{3}");
-    screen.until("press Ctrl-C again to leave");
+    screen.until("press Ctrl+C again to leave");
     screen.types("\u{3}");
     let since = Instant::now();
     while screen.more(since) {}
@@ -455,7 +455,7 @@ replies:
     screen.until("❯ 1. Allow");
     screen.types("1");
     screen.until("until [ -e go ]");
-    screen.until("Enter queues a message");
+    screen.until("Enter queues, Ctrl+S");
     screen.types("and say when it is done");
     screen.types("\u{13}");
     screen.until("the agent reads it after the current step");
@@ -473,7 +473,7 @@ replies:
     screen.types("q");
     screen.until_gone("Enter watch");
     screen.types("\u{3}");
-    screen.until("press Ctrl-C again to leave");
+    screen.until("press Ctrl+C again to leave");
     screen.types("\u{3}");
     screen.until("the agent still works");
     screen.types("b");

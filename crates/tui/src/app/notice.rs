@@ -22,6 +22,10 @@ impl Notice {
         self.said = Some((text.into(), now + SHOWN));
     }
 
+    pub(super) fn clear(&mut self) {
+        self.said = None;
+    }
+
     /// When it disappears.
     pub(super) fn until(&self) -> Option<Moment> {
         self.said.as_ref().map(|(_, until)| *until)

@@ -11,23 +11,8 @@ use crate::host::Layout;
 use crate::keymap::Action;
 use crate::keys::{Code, Key};
 use crate::mode_line;
-use crate::overlay::{Asked, DiffOf, ViewKind};
+use crate::overlay::{Asked, Conversations, DiffOf, ViewKind};
 use crate::view;
-
-/// Commands of the terminal itself; all others are the coordinator's.
-const PAGES: &[(&str, Action)] = &[
-    ("/tasks", Action::Tasks),
-    ("/inbox", Action::Inbox),
-    ("/transcript", Action::Transcript),
-    ("/diff", Action::Diff),
-    ("/sessions", Action::Sessions),
-    ("/agents", Action::Agents),
-    ("/keys", Action::Help),
-    ("/copy", Action::CopyReply),
-    ("/raw", Action::Raw),
-    ("/tui", Action::Layout),
-    ("/editor", Action::Editor),
-];
 
 /// Commands that open a page when nothing follows them.
 const VIEWS: &[(&str, ViewKind)] = &[
@@ -37,8 +22,6 @@ const VIEWS: &[(&str, ViewKind)] = &[
     ("/commitments", ViewKind::Commitments),
     ("/roles", ViewKind::Roles),
 ];
-
-const RAW: &str = "raw: as it was written, for copying; Alt+V goes back";
 
 impl App {
     /// What a key does; what has to survive it is saved.
@@ -53,13 +36,17 @@ impl App {
 
     fn pressed(&mut self, key: Key) -> Vec<Effect> {
         if let Some(overlay) = &mut self.overlay {
-            let asked = overlay.press(key, view::body_rows(self.size));
+            let rows = view::body_rows(overlay, self.size);
+            let asked = overlay.press(key, rows);
             if asked.closes() {
                 self.overlay = None;
                 // What was asked meanwhile has not been seen until now.
                 self.questions.typed(self.now);
             }
-            return wanted(asked);
+            return match asked {
+                Asked::Bind(action, keys) => self.bind(action, keys),
+                asked => wanted(asked),
+            };
         }
         let action = match self.chord.press(key, &self.settings.keymap) {
             Chorded::Key(action) => action,
@@ -183,7 +170,10 @@ impl App {
     fn press_queue(&mut self, key: Key) -> Vec<Effect> {
         match self.outgoing.press(key) {
             outgoing::Pressed::Moved => Vec::new(),
-            outgoing::Pressed::Removed(draft) => self.writing.keep_in_history(&draft),
+            outgoing::Pressed::Removed(draft) => {
+                self.writing.history.push(&draft.expanded());
+                vec![Effect::Save]
+            }
             outgoing::Pressed::SendNow(draft) => self.send_now(draft),
             outgoing::Pressed::Edit(draft) => {
                 self.writing.put_in_place(draft);
@@ -251,7 +241,11 @@ impl App {
             },
             Action::Raw => {
                 self.is_raw = !self.is_raw;
-                self.say(if self.is_raw { RAW } else { "as before: wrapped, with colours" });
+                let back = self.settings.keymap.way(Action::Raw);
+                self.say(match self.is_raw {
+                    true => format!("raw: as it was written, for copying; {back} goes back"),
+                    false => "as before: wrapped, with colours".to_owned(),
+                });
                 Vec::new()
             }
             Action::Layout => {
@@ -284,12 +278,13 @@ impl App {
         let draft = self.writing.composer.take();
         self.writing.begin_text();
         let text = draft.expanded();
-        let mut effects = self.writing.remember(&text);
+        self.writing.history.push(&text);
+        let mut effects = Vec::new();
         let word = text.split_whitespace().next().unwrap_or_default();
         if matches!(word, "/quit" | "/exit") {
             effects.extend(self.departure.begin(self.phase));
-        } else if let Some((_, action)) = PAGES.iter().find(|(name, _)| *name == text.trim()) {
-            effects.extend(self.act(*action));
+        } else if let Some(action) = Action::of_command(text.trim()) {
+            effects.extend(self.act(action));
         } else if let Some((_, kind)) = VIEWS.iter().find(|(name, _)| *name == text.trim()) {
             effects.push(Effect::Load(kind.clone()));
         } else if matches!(word, "/tui" | "/vim") {
@@ -324,9 +319,12 @@ impl App {
         match (command, layout, wanted) {
             ("/tui", Some(layout), _) => {
                 (self.layout, self.scrolled) = (layout, 0);
+                let back = self.settings.keymap.way(Action::Layout);
                 self.say(match layout {
-                    Layout::Inline => "inline: the terminal scrolls",
-                    Layout::Full => "a screen of its own: PgUp and PgDn scroll; Alt+L goes back",
+                    Layout::Inline => "inline: the terminal scrolls".to_owned(),
+                    Layout::Full => {
+                        format!("a screen of its own: PgUp and PgDn scroll; {back} goes back")
+                    }
                 });
             }
             ("/tui", None, _) => self.say("`/tui inline` or `/tui full`"),
@@ -338,18 +336,17 @@ impl App {
     }
 
     fn send_now(&mut self, draft: Draft) -> Vec<Effect> {
-        let mut effects = self.writing.remember(&draft.expanded());
+        self.writing.history.push(&draft.expanded());
         self.writing.begin_text();
         self.writing.completing.close();
-        effects.push(match self.phase {
+        let sent = match self.phase {
             Phase::Idle => self.outgoing.send(draft),
             Phase::Working | Phase::Blocked | Phase::Stopping => {
                 self.say("sent; the agent reads it after the current step");
                 Effect::Steer(draft)
             }
-        });
-        effects.push(Effect::Save);
-        effects
+        };
+        vec![sent, Effect::Save]
     }
 
     fn escape(&mut self) -> Vec<Effect> {
@@ -385,12 +382,15 @@ impl App {
             let draft = self.writing.composer.take();
             self.writing.completing.close();
             self.say("kept in the history: Up brings it back");
-            return self.writing.keep_in_history(&draft);
+            self.writing.history.push(&draft.expanded());
+            return vec![Effect::Save];
         }
         if self.departure.press_twice(self.now) {
+            self.notice.clear();
             return self.departure.begin(self.phase);
         }
-        self.say("press Ctrl-C again to leave");
+        let key = self.settings.keymap.way(Action::Leave);
+        self.say(format!("press {key} again to leave"));
         Vec::new()
     }
 }
@@ -402,7 +402,7 @@ fn page_of(action: Action) -> Option<ViewKind> {
         Action::Diff => ViewKind::Diff(DiffOf::Turn),
         Action::Tasks => ViewKind::Tasks,
         Action::Inbox => ViewKind::Inbox,
-        Action::Sessions => ViewKind::Sessions { everywhere: false },
+        Action::Sessions => ViewKind::Sessions(Conversations::OfDirectory),
         Action::Agents => ViewKind::Agents,
         Action::Help => ViewKind::Help,
         _ => return None,
@@ -432,9 +432,13 @@ fn axes_line(app: &App, action: Action) -> Option<String> {
 /// What is to be done about what a person does on a page.
 fn wanted(asked: Asked) -> Vec<Effect> {
     match asked {
-        Asked::Nothing | Asked::Close => Vec::new(),
+        Asked::Nothing | Asked::Close | Asked::Bind(..) => Vec::new(),
         Asked::Open(kind) => vec![Effect::Load(kind)],
         Asked::OpenSession(session) => vec![Effect::Save, Effect::OpenSession(session)],
+        Asked::Reopen(session) => {
+            vec![Effect::Save, Effect::Archive(session, false), Effect::OpenSession(session)]
+        }
+        Asked::Archive(session, is_archived) => vec![Effect::Archive(session, is_archived)],
         Asked::OpenTask(task) => vec![Effect::Save, Effect::OpenTask(task)],
         Asked::ShowQuestion(question) => vec![Effect::FindQuestion(question)],
         Asked::Pause(task) => vec![Effect::Pause(task)],

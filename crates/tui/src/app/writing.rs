@@ -7,7 +7,7 @@ use super::completing::Completing;
 use crate::composer::vim::{Mode, Taken, Vim};
 use crate::composer::{Composer, Draft, MAX_BYTES, Mark};
 use crate::history::History;
-use crate::keymap::Action;
+use crate::keymap::{Action, Keymap};
 use crate::keys::{Code, Key};
 use crate::screen::Shape;
 
@@ -53,11 +53,15 @@ pub struct Writing {
     pub(super) stash: Option<Draft>,
     /// Commands that the person ran, for the next message.
     ran: Vec<String>,
-    /// What the person should be shown about it.
-    notice: Option<String>,
+    notice: Option<Remark>,
 }
 
-const ASIDE: &str = "your draft is put aside: Ctrl+Q brings it back";
+/// What the person should be shown about what they write.
+enum Remark {
+    Words(String),
+    /// A draft was put aside.
+    PutAside,
+}
 
 impl Writing {
     pub(super) fn new(history: History, is_vim: bool) -> Self {
@@ -114,12 +118,17 @@ impl Writing {
         self.composer.is_empty() && self.answering.is_none()
     }
 
-    pub(super) fn take_notice(&mut self) -> Option<String> {
-        self.notice.take()
+    pub(super) fn take_notice(&mut self, keymap: &Keymap) -> Option<String> {
+        Some(match self.notice.take()? {
+            Remark::Words(words) => words,
+            Remark::PutAside => {
+                format!("your draft is put aside: {} brings it back", keymap.way(Action::Stash))
+            }
+        })
     }
 
     fn say(&mut self, text: impl Into<String>) {
-        self.notice = Some(text.into());
+        self.notice = Some(Remark::Words(text.into()));
     }
 
     /// What a key does to the text, which is this wide.
@@ -207,7 +216,7 @@ impl Writing {
                 self.searching = None;
                 if !aside.is_empty() && aside != *self.composer.draft() {
                     self.stash = Some(aside);
-                    self.say(ASIDE);
+                    self.notice = Some(Remark::PutAside);
                 }
                 return;
             }
@@ -234,20 +243,6 @@ impl Writing {
         }
     }
 
-    /// Adds what was sent to the history.
-    pub(super) fn remember(&mut self, text: &str) -> Vec<Effect> {
-        match self.history.push(text) {
-            true => vec![Effect::Remember(text.to_owned())],
-            false => Vec::new(),
-        }
-    }
-
-    pub(super) fn keep_in_history(&mut self, draft: &Draft) -> Vec<Effect> {
-        let mut effects = self.remember(&draft.expanded());
-        effects.push(Effect::Save);
-        effects
-    }
-
     /// Takes the place of what is written, without losing it.
     pub(super) fn put_in_place(&mut self, draft: Draft) {
         if !self.composer.is_empty() {
@@ -255,7 +250,7 @@ impl Writing {
             if let Some(before) = self.stash.replace(written) {
                 self.history.push(&before.expanded());
             }
-            self.say(ASIDE);
+            self.notice = Some(Remark::PutAside);
         }
         self.composer.replace(draft);
     }
@@ -268,7 +263,7 @@ impl Writing {
         let before = std::mem::replace(&mut self.stash, written);
         match before {
             Some(draft) => self.composer.replace(draft),
-            None if self.stash.is_some() => self.say("put aside: Ctrl+Q brings it back"),
+            None if self.stash.is_some() => self.notice = Some(Remark::PutAside),
             None => {}
         }
     }

@@ -38,64 +38,89 @@ pub(super) struct CharPosition {
     pub column: usize,
 }
 
+/// A character, what is drawn for it, and where.
+struct Cell<'a> {
+    place: CharPosition,
+    grapheme: &'a str,
+    shown: String,
+}
+
 impl Draft {
     /// The rows as they are drawn, and where the cursor is in them.
     pub fn lay_out(&self, columns: usize, mark: &Mark) -> Laid {
         let columns = columns.max(2);
-        let mut laid = Laid { rows: vec![String::new()], row: 0, column: 0 };
-        let mut used = 0;
-        for (at, grapheme) in self.text.grapheme_indices(true) {
-            let shown = self.picture(grapheme);
-            let wide = width(&shown);
-            if grapheme != "\n" && used > 0 && used + wide > columns {
-                laid.rows.push(String::new());
-                used = 0;
+        let (cells, end) = self.cells(columns);
+        let mut laid =
+            Laid { rows: vec![String::new(); end.row + 1], row: end.row, column: end.column };
+        for Cell { place, grapheme, shown } in cells {
+            if place.at == self.cursor {
+                (laid.row, laid.column) = (place.row, place.column);
             }
-            if at == self.cursor {
-                (laid.row, laid.column) = (laid.rows.len() - 1, used);
-            }
-            if grapheme == "\n" {
-                if let Some(row) = laid.rows.last_mut().filter(|_| mark.range.contains(&at)) {
-                    row.push_str(&mark.paint(at, if used < columns { " " } else { "" }));
+            let row = &mut laid.rows[place.row];
+            match grapheme {
+                // An empty line that is marked can be seen.
+                "\n" if mark.range.contains(&place.at) && place.column < columns => {
+                    row.push_str(&mark.paint(place.at, " "));
                 }
-                laid.rows.push(String::new());
-                used = 0;
-                continue;
+                // A space behind the last column is where the row was broken.
+                _ if place.column >= columns => {}
+                _ => row.push_str(&mark.paint(place.at, &crate::text::cut(&shown, columns))),
             }
-            if let Some(row) = laid.rows.last_mut() {
-                row.push_str(&mark.paint(at, &crate::text::cut(&shown, columns)));
-            }
-            used += wide.min(columns);
-        }
-        if self.cursor == self.text.len() {
-            if used >= columns {
-                laid.rows.push(String::new());
-                used = 0;
-            }
-            (laid.row, laid.column) = (laid.rows.len() - 1, used);
         }
         laid
     }
 
+    /// Where each character is drawn, and the end of the text.
     pub(super) fn places(&self, columns: usize) -> Vec<CharPosition> {
-        let columns = columns.max(2);
-        let (mut places, mut row, mut used) = (Vec::new(), 0, 0);
+        let (cells, end) = self.cells(columns.max(2));
+        cells.into_iter().map(|cell| cell.place).chain([end]).collect()
+    }
+
+    /// Every character and where it is drawn; then the place of the end. Rows are broken between words, and inside a
+    /// word that is longer than a row.
+    fn cells(&self, columns: usize) -> (Vec<Cell<'_>>, CharPosition) {
+        let (mut row, mut used) = (0, 0);
+        let mut cells: Vec<Cell<'_>> = Vec::new();
+        // The first character of the word that is being laid out.
+        let mut word = 0;
         for (at, grapheme) in self.text.grapheme_indices(true) {
-            let wide = width(&self.picture(grapheme)).min(columns);
-            if grapheme != "\n" && used > 0 && used + wide > columns {
-                (row, used) = (row + 1, 0);
+            let shown = self.picture(grapheme);
+            let wide = width(&shown).min(columns);
+            let is_blank = matches!(grapheme, " " | "\n" | "\t");
+            // Placeholders and ideographs stand by themselves.
+            let is_alone = is_blank || wide > 1;
+            if is_alone {
+                word = cells.len();
             }
-            places.push(CharPosition { at, row, column: used });
+            if !matches!(grapheme, " " | "\n") && used > 0 && used + wide > columns {
+                row += 1;
+                used = 0;
+                // The word moves on with its beginning, where it does not fill its row.
+                if cells.get(word).is_some_and(|first| first.place.column > 0) {
+                    for cell in &mut cells[word..] {
+                        cell.place = CharPosition { at: cell.place.at, row, column: used };
+                        used += width(&cell.shown).min(columns);
+                    }
+                }
+                if used > 0 && used + wide > columns {
+                    (row, used) = (row + 1, 0);
+                }
+            }
+            cells.push(Cell { place: CharPosition { at, row, column: used }, grapheme, shown });
             match grapheme {
                 "\n" => (row, used) = (row + 1, 0),
+                // Spaces at the end of a row take no room in it.
+                " " => used = (used + wide).min(columns),
                 _ => used += wide,
+            }
+            if is_alone {
+                word = cells.len();
             }
         }
         if used >= columns {
             (row, used) = (row + 1, 0);
         }
-        places.push(CharPosition { at: self.text.len(), row, column: used });
-        places
+        (cells, CharPosition { at: self.text.len(), row, column: used })
     }
 
     /// What is drawn for one character.

@@ -4,7 +4,8 @@ use windlass_core::id::{QuestionId, SessionId, TaskId};
 use windlass_core::role::Role;
 use windlass_term::strip_controls;
 
-use super::{Asked, ViewKind};
+use super::{Asked, Conversations, ViewKind};
+use crate::keymap::Action;
 use crate::keys::{Code, Key};
 
 /// What an entry stands for.
@@ -16,6 +17,8 @@ pub enum Target {
     /// A proposed skill, by its number. It is read here; accepting it takes a command.
     Proposal(i64),
     Role(Role),
+    /// Something that keys are bound to.
+    Action(Action),
     /// Something that can be read more about, and no more.
     Text,
     /// A line that nothing can be done with.
@@ -47,7 +50,7 @@ pub struct List {
 impl List {
     pub fn new(kind: ViewKind, title: impl Into<String>, items: Vec<Item>) -> Self {
         // Sessions are searched by typing: their list has no other letters.
-        let is_typing = matches!(kind, ViewKind::Sessions { .. });
+        let is_typing = matches!(kind, ViewKind::Sessions(_));
         let mut list = Self {
             kind,
             title: title.into(),
@@ -90,11 +93,14 @@ impl List {
         }
         if self.is_typing {
             let keys = match self.kind {
-                ViewKind::Sessions { everywhere: true } => {
-                    "Enter opens · Tab only this directory · Esc"
+                ViewKind::Sessions(Conversations::OfDirectory) => {
+                    "Enter opens · Del archives · Tab all directories · Esc"
                 }
-                ViewKind::Sessions { everywhere: false } => {
-                    "Enter opens · Tab all directories · Esc"
+                ViewKind::Sessions(Conversations::Everywhere) => {
+                    "Enter opens · Del archives · Tab archived ones · Esc"
+                }
+                ViewKind::Sessions(Conversations::Archived) => {
+                    "Enter takes it back and opens it · Del takes it back · Tab this directory · Esc"
                 }
                 _ => "Enter · Esc",
             };
@@ -113,12 +119,20 @@ impl List {
             }
             ViewKind::Commitments => "/ search · Esc",
             ViewKind::Roles => "Enter takes the role · Esc",
+            ViewKind::Help => {
+                "Enter: press another key · a besides · c two keys · x default · / search · Esc"
+            }
             ViewKind::Agents => {
                 "Enter transcript · m message · p pause · r resume · c cancel · Esc"
             }
             _ => "Enter · Esc",
         };
         keys.to_owned()
+    }
+
+    /// Whether words are typed to search for.
+    pub fn is_typing(&self) -> bool {
+        self.is_typing
     }
 
     /// Where the cursor is while words are typed.
@@ -139,11 +153,18 @@ impl List {
             Code::Home => self.go(isize::MIN / 2),
             Code::End => self.go(isize::MAX / 2),
             Code::Tab => {
-                if let ViewKind::Sessions { everywhere } = self.kind {
-                    return Asked::Open(ViewKind::Sessions { everywhere: !everywhere });
+                if let ViewKind::Sessions(of) = self.kind {
+                    return Asked::Open(ViewKind::Sessions(of.next()));
                 }
             }
             Code::Enter => return self.choose(),
+            Code::Delete => {
+                if let (ViewKind::Sessions(of), Some(Target::Session(session))) =
+                    (&self.kind, self.current().map(|item| item.target))
+                {
+                    return Asked::Archive(session, *of != Conversations::Archived);
+                }
+            }
             Code::Backspace if self.is_typing => {
                 self.filter.pop();
                 self.settle();
@@ -159,7 +180,7 @@ impl List {
     }
 
     fn escape(&mut self) -> Asked {
-        let is_search = matches!(self.kind, ViewKind::Sessions { .. });
+        let is_search = matches!(self.kind, ViewKind::Sessions(_));
         match (self.is_typing, self.filter.is_empty(), is_search) {
             (true, false, _) => self.filter.clear(),
             (true, true, false) => self.is_typing = false,
@@ -208,12 +229,17 @@ impl List {
             }
             (Some(Target::Task(run)), ViewKind::Workflows) => Asked::Open(ViewKind::Run { run }),
             (Some(Target::Task(task)), _) => Asked::OpenTask(task),
+            (Some(Target::Session(session)), ViewKind::Sessions(Conversations::Archived)) => {
+                Asked::Reopen(session)
+            }
             (Some(Target::Session(session)), _) => Asked::OpenSession(session),
             (Some(Target::Question(question)), _) => Asked::ShowQuestion(question),
             (Some(Target::Role(role)), _) => Asked::TakeRole(role),
-            (Some(Target::Proposal(_) | Target::Heading | Target::Text) | None, _) => {
-                Asked::Nothing
-            }
+            (
+                Some(Target::Proposal(_) | Target::Heading | Target::Text | Target::Action(_))
+                | None,
+                _,
+            ) => Asked::Nothing,
         }
     }
 

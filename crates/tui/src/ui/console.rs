@@ -24,6 +24,7 @@ pub(super) struct Console {
     editor: Vec<String>,
     workspace: PathBuf,
     signal: Signal,
+    is_tmux: bool,
 }
 
 impl Console {
@@ -36,6 +37,7 @@ impl Console {
             editor: options.editor.clone(),
             workspace: options.workspace.clone(),
             signal: options.signal,
+            is_tmux: options.key_modes.is_tmux,
         })
     }
 
@@ -110,6 +112,10 @@ impl Console {
         match self.signal {
             Signal::Off => Ok(()),
             Signal::Bell => self.painter.write("\u{7}"),
+            // tmux hands it on only where it is allowed to, and always rings its bell.
+            Signal::Desktop if self.is_tmux => self
+                .painter
+                .write(&format!("\u{1b}Ptmux;\u{1b}\u{1b}]9;windlass: {words}\u{7}\u{1b}\\\u{7}")),
             Signal::Desktop => self.painter.write(&format!("\u{1b}]9;windlass: {words}\u{7}")),
         }
     }

@@ -4,7 +4,7 @@ use windlass_core::id::TaskId;
 use windlass_core::injection::Control;
 
 use super::{Done, Failed, Ui};
-use crate::app::{Effect, Input};
+use crate::app::{Binding, Effect, Input};
 use crate::composer::Draft;
 use crate::host::Clipboard;
 
@@ -30,6 +30,7 @@ impl Ui {
             Effect::Edit(text) => self.edit(&text).await?,
             Effect::Load(kind) => self.load(kind),
             Effect::OpenSession(session) => self.open_session(session),
+            Effect::Archive(session, is_archived) => self.jobs.archive(session, is_archived),
             Effect::OpenTask(task) => self.open_task(task)?,
             Effect::FindQuestion(question) => {
                 let asked = self.coordinator.inbox().get(question)?.map(Box::new);
@@ -42,6 +43,7 @@ impl Ui {
             Effect::Pause(task) => self.jobs.control(task, Control::Pause),
             Effect::Resume(task) => self.jobs.control(task, Control::Resume),
             Effect::Cancel(task) => self.jobs.control(task, Control::Cancel { reason: None }),
+            Effect::Bind(binding) => return self.bind(&binding).await,
             Effect::IndexFiles => self.jobs.index_files(self.options.workspace.clone()),
             Effect::Copy(text) => match self.options.clipboard.clone() {
                 Clipboard::Program(words) => self.jobs.copy(words, text),
@@ -63,6 +65,7 @@ impl Ui {
             match effect {
                 Effect::Send(draft) | Effect::Steer(draft) => self.send(draft),
                 Effect::Save => self.drafts.save_soon(),
+                Effect::Remember(text) => self.drafts.remember(&text),
                 Effect::Notify(words) => {
                     let _ = self.console.notify(words);
                 }
@@ -104,6 +107,11 @@ impl Ui {
                 }
             }
             Done::Due(task) => self.drive(task),
+            Done::Listed => {
+                let kind = self.app.overlay.as_ref().map(|overlay| overlay.kind().clone());
+                kind.into_iter().for_each(|kind| self.load(kind));
+                Ok(())
+            }
         }
     }
 
@@ -116,6 +124,19 @@ impl Ui {
             }
         }
         Ok(())
+    }
+
+    /// Keeps a binding in the person's configuration, and uses it from now on.
+    async fn bind(&mut self, binding: &Binding) -> Result<(), Failed> {
+        let keys = binding.keys.as_deref();
+        let keymap = &self.options.settings.keymap;
+        let kept = keymap.rebound(binding.action, keys).and_then(|keymap| {
+            let place = self.host.bind(binding.action.as_str(), keys)?;
+            self.options.settings.keymap = keymap;
+            Ok(place)
+        });
+        let keymap = Box::new(self.options.settings.keymap.clone());
+        self.inputs(vec![Input::Bound { keymap, kept }]).await
     }
 
     /// Lets the person write in their own editor, in the session's directory.

@@ -33,6 +33,8 @@ pub(super) enum Done {
     Settled(QuestionId, TaskId, Vec<Input>),
     /// The time of a parked task has come.
     Due(TaskId),
+    /// What a list shows has changed.
+    Listed,
 }
 
 /// The jobs that run.
@@ -189,6 +191,18 @@ impl Jobs {
             match coordinator.control().steer(task, control, &user).await {
                 Ok(_) if is_resume => Done::Work(task),
                 Ok(steered) => Done::Session(vec![Input::Notice(format!("{task} {steered}"))]),
+                Err(error) => Done::Inputs(vec![Input::Notice(host.explain(error))]),
+            }
+        });
+    }
+
+    /// Puts a conversation away, or takes it back.
+    pub fn archive(&mut self, session: SessionId, is_archived: bool) {
+        let (coordinator, host) = (self.coordinator.clone(), self.host.clone());
+        let user = self.user.clone();
+        self.set.spawn(async move {
+            match coordinator.session(session).archive(is_archived, &user).await {
+                Ok(()) => Done::Listed,
                 Err(error) => Done::Inputs(vec![Input::Notice(host.explain(error))]),
             }
         });

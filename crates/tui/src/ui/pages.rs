@@ -10,8 +10,7 @@ use windlass_term::Paint;
 
 use super::{PAGE_CHECK, Ui};
 use crate::app::Input;
-use crate::keymap::{Action, Keymap};
-use crate::overlay::{Overlay, Page, PageLine, ViewKind};
+use crate::overlay::{Overlay, Page, ViewKind};
 
 /// What a job needs to read a page.
 struct Reader {
@@ -27,8 +26,8 @@ impl Ui {
     pub(super) fn load(&mut self, kind: ViewKind) {
         self.reload_at = Some(tokio::time::Instant::now() + PAGE_CHECK);
         if kind == ViewKind::Help {
-            let page = help(&self.options.settings.keymap, self.app.enhanced_keys);
-            self.take_in(Input::Loaded(Box::new(Overlay::Page(page))));
+            let page = self.app.key_list();
+            self.take_in(Input::Loaded(Box::new(Overlay::Keys(page))));
             return;
         }
         let reader = Reader {
@@ -48,7 +47,7 @@ impl Reader {
         Ok(match kind {
             ViewKind::Tasks => Overlay::List(self.tasks()?),
             ViewKind::Inbox => Overlay::List(self.inbox()?),
-            ViewKind::Sessions { everywhere } => Overlay::List(self.sessions(everywhere)?),
+            ViewKind::Sessions(of) => Overlay::List(self.sessions(of)?),
             ViewKind::Agents => Overlay::List(self.agents()?),
             ViewKind::Workflows => Overlay::List(self.workflows()?),
             ViewKind::Workers => Overlay::List(self.workers()?),
@@ -61,32 +60,4 @@ impl Reader {
             ViewKind::Help | ViewKind::Text => Overlay::Page(Page::new(kind, "", Vec::new())),
         })
     }
-}
-
-/// Every key and what it does.
-fn help(keymap: &Keymap, enhanced: bool) -> Page {
-    let mut lines = Vec::new();
-    for action in Action::ALL {
-        let mut keys: Vec<String> = keymap.names(*action);
-        if !enhanced {
-            // Terminals of the old kind cannot tell these keys from others.
-            keys.retain(|key| !key.starts_with("Ctrl+Shift+") && key != "Ctrl+Enter");
-        }
-        lines.push(PageLine::of(format!("{:<28} {}", keys.join(", "), action.about())));
-    }
-    let more = [
-        ("Tab", "complete a command or a file"),
-        ("Up, Down", "earlier messages"),
-        ("Ctrl+A/E, Ctrl+U/K/W, Ctrl+Y", "edit as in a shell; Ctrl+_ undoes"),
-        ("@name", "name a file"),
-        ("!command", "run a command in the sandbox"),
-        ("/vim", "edit as in vi, or no longer"),
-    ];
-    lines.push(PageLine::default());
-    lines.extend(more.map(|(keys, about)| PageLine::of(format!("{keys:<28} {about}"))));
-    lines.push(PageLine::default());
-    lines.push(PageLine::of(
-        "Bind keys in `[tui.keys]`: such as `editor = \"f4\"`. `/help` lists commands.",
-    ));
-    Page::new(ViewKind::Help, "keys", lines)
 }

@@ -9,6 +9,7 @@ use super::conversation::Conversation;
 use super::{Failed, Left, Ui};
 use crate::app::{App, Input, Leaving, Phase};
 use crate::composer::Draft;
+use crate::keymap::Action;
 use crate::transcript::Entry;
 
 impl Ui {
@@ -66,8 +67,9 @@ impl Ui {
         let beginning = self.conversation.follow(task)?;
         self.take_in(Input::Follow(Box::new(beginning.state)));
         if beginning.is_cut {
-            let line = "… earlier events are in the transcript (Ctrl+T)";
-            self.take_in(Input::Print(Entry::note(self.options.settings.paint.dim(line))));
+            let way = self.app.settings.keymap.way(Action::Transcript);
+            let line = format!("… earlier events are in the transcript ({way})");
+            self.take_in(Input::Print(Entry::note(self.options.settings.paint.dim(&line))));
         }
         for record in beginning.records {
             self.take_in(Input::Record(Box::new(record)));
@@ -106,7 +108,8 @@ impl Ui {
             self.drafts.save_soon();
         }
         let moves = matches!(record.event, Event::ModeChanged(_) | Event::StatusChanged(_));
-        self.take_in(Input::Record(Box::new(record)));
+        let effects = self.take_in(Input::Record(Box::new(record)));
+        self.postponed(effects);
         if asks || phase.is_some() {
             self.refresh_questions()?;
         }

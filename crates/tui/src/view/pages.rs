@@ -2,41 +2,71 @@
 
 use windlass_term::wrap::cut_columns;
 
-use super::{body_rows, look};
+use super::look;
 use crate::app::App;
-use crate::overlay::{List, Overlay, Page, Target};
-use crate::screen::Frame;
-use crate::text::{padded, painted_width};
+use crate::overlay::{List, Overlay, Target};
+use crate::screen::{Frame, Size};
+use crate::text::{padded, painted_width, width};
 
 /// With fewer rows a list has no preview below it.
-const PREVIEW_FROM: usize = 14;
+const PREVIEW_FROM: usize = 12;
+
+/// With fewer rows the keys of a page have one row, else what they need.
+const KEYS_FROM: usize = 12;
+const MOST_KEYS: usize = 3;
+const BETWEEN: &str = " · ";
+
+/// Rows of a page between its header and its keys.
+pub fn body_rows(overlay: &Overlay, size: Size) -> usize {
+    size.rows.saturating_sub(1 + keys(overlay, size).len()).max(1)
+}
+
+/// What keys do on a page, or what is searched for in it.
+fn keys(overlay: &Overlay, size: Size) -> Vec<String> {
+    let status = overlay.status(size.rows.saturating_sub(2).max(1));
+    match size.rows {
+        0 | 1 => Vec::new(),
+        2..KEYS_FROM => vec![cut_columns(&status, size.room())],
+        _ => broken(&status, size.room()).into_iter().take(MOST_KEYS).collect(),
+    }
+}
+
+/// Rows of keys, each with what it does beside it; what is none is broken between words.
+fn broken(status: &str, room: usize) -> Vec<String> {
+    let mut done: Vec<String> = Vec::new();
+    for part in status.split(BETWEEN) {
+        match done.last_mut() {
+            Some(row) if width(row) + width(BETWEEN) + width(part) <= room => {
+                *row += &format!("{BETWEEN}{part}");
+            }
+            _ => done.extend(crate::text::rows(part, room)),
+        }
+    }
+    done
+}
 
 /// The page that is open.
 pub fn overlay(app: &mut App) -> Option<Frame> {
     let (size, paint) = (app.size, app.settings.paint);
     let mut overlay = app.overlay.take()?;
-    let rows = body_rows(size);
-    let (title, body, status, column) = match &mut overlay {
-        Overlay::Page(page) => {
-            page.lay_out(size.room(), rows);
-            let body = page.visible(rows);
-            (page.title.clone(), body, page.status(rows), Page::search_column(page))
-        }
-        Overlay::List(list) => {
-            let body = list_rows(app, list, rows);
-            (list.title.clone(), body, list.status(), list.search_column())
-        }
-    };
-    app.overlay = Some(overlay);
-    let header = header(app, &title);
-    let mut all = vec![header];
-    all.extend(body);
-    all.resize(size.rows.saturating_sub(1).max(1), String::new());
-    let bottom = all.len();
-    if size.rows > 1 {
-        all.push(paint.dim(&cut_columns(&status, size.room())));
+    let rows = body_rows(&overlay, size);
+    if let Overlay::Page(page) = &mut overlay {
+        page.lay_out(size.room(), rows);
     }
-    let cursor = column.filter(|_| size.rows > 1).map(|column| (bottom, column.min(size.room())));
+    let keys = keys(&overlay, size);
+    let column = overlay.search_column();
+    let mut all = vec![header(app, overlay.title())];
+    all.extend(match &overlay {
+        Overlay::Page(page) => page.visible(rows),
+        Overlay::List(list) => list_rows(app, list, rows),
+        Overlay::Keys(keys) => list_rows(app, &keys.list, rows),
+    });
+    app.overlay = Some(overlay);
+    all.resize(size.rows.saturating_sub(keys.len()).max(1), String::new());
+    let bottom = all.len();
+    let cursor = column.filter(|_| !keys.is_empty());
+    all.extend(keys.iter().map(|row| paint.dim(row)));
+    let cursor = cursor.map(|column| (bottom, column.min(size.room())));
     Some(Frame { rows: all, cursor })
 }
 

@@ -1,6 +1,6 @@
 //! The header and the bottom line: mode, current activity, what was used.
 
-use windlass_term::{Paint, wrap::cut_columns};
+use windlass_term::{Paint, StatusPart, wrap::cut_columns};
 
 use super::look;
 use crate::app::{App, Phase};
@@ -91,7 +91,11 @@ fn activity_and_usage(app: &App, room: usize) -> String {
     let plain = parts(app, Paint { on: false });
     let painted = parts(app, paint);
     let activity = activity(app);
-    let least = width(&activity).min(ACTIVITY);
+    // What a person is waited for is said whole.
+    let least = match app.phase {
+        Phase::Working | Phase::Stopping => width(&activity).min(ACTIVITY),
+        Phase::Idle | Phase::Blocked => width(&activity),
+    };
     let mut used = least + 2;
     let fits = |part: &&String| {
         used += width(part) + 3;
@@ -124,19 +128,22 @@ fn activity(app: &App) -> String {
     }
 }
 
-/// What was used, then the model, the most important first.
+/// The parts that the person wants to see, in their order.
 fn parts(app: &App, paint: Paint) -> Vec<String> {
-    let elapsed = app.now.saturating_sub(app.working_since);
-    let used = app.story.as_ref().map(|story| story.usage(elapsed, paint)).unwrap_or_default();
-    let skip = usize::from(!app.phase.is_working());
-    let story = app.story.as_ref().and_then(|story| story.model.clone());
-    let model = story.unwrap_or_else(|| app.facts.model.clone());
-    let model = match model.strip_prefix("script:") {
-        Some(path) => format!("script:{}", path.rsplit('/').next().unwrap_or(path)),
-        None => model,
-    };
-    let model = windlass_core::shown::shown_line(&model);
-    let effort = app.facts.effort.as_ref().map(|effort| format!("effort {effort}"));
-    let model = (!model.is_empty()).then_some(model);
-    used.into_iter().skip(skip).chain(model).chain(effort).collect()
+    app.settings.status.iter().filter_map(|part| self::part(app, *part, paint)).collect()
+}
+
+fn part(app: &App, part: StatusPart, paint: Paint) -> Option<String> {
+    let story = app.story.as_ref();
+    match part {
+        StatusPart::Time if !app.phase.is_working() => None,
+        StatusPart::Model => {
+            let model = story.and_then(|story| story.model.as_ref()).unwrap_or(&app.facts.model);
+            let name = model.strip_prefix("script:").and_then(|path| path.rsplit('/').next());
+            let name = name.map_or_else(|| model.clone(), |name| format!("script:{name}"));
+            Some(windlass_core::shown::shown_line(&name)).filter(|name| !name.is_empty())
+        }
+        StatusPart::Effort => app.facts.effort.as_ref().map(|effort| format!("effort {effort}")),
+        part => story?.usage(part, app.now.saturating_sub(app.working_since), paint),
+    }
 }

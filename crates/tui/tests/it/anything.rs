@@ -1,17 +1,19 @@
-//! Ten thousand random keys, pastes, resizes and answers of the terminal: nothing breaks, nothing is answered by
-//! accident, nothing that was written is lost.
+//! Ten thousand random keys, pastes, resizes and answers of the terminal, as many with the keys of vi: nothing breaks,
+//! nothing is answered by accident, nothing that was written is lost.
 
 use std::time::Duration;
 
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
-use windlass_tui::app::{Effect, Input, Phase};
+use windlass_core::id::TaskId;
+use windlass_tui::app::{Binding, Effect, Input, Phase, Settings};
 use windlass_tui::dialog::QUIET;
 use windlass_tui::keys::{Code, Decoder, Event, Key};
+use windlass_tui::overlay::{Item, List, Overlay, Page, PageLine, Target, ViewKind};
 use windlass_tui::screen::Size;
 use windlass_tui::view;
 
-use crate::world::{World, permission};
+use crate::world::{PLAIN, World, permission, settings};
 
 /// Inputs of one case; 50 cases of 200 are ten thousand.
 const INPUTS: usize = 200;
@@ -71,8 +73,8 @@ struct Watch {
     asked_at: Duration,
 }
 
-fn play(steps: &[Step]) -> Result<(), TestCaseError> {
-    let mut world = World::new(80, 24);
+fn play(steps: &[Step], vim: bool) -> Result<(), TestCaseError> {
+    let mut world = World::with(Settings { vim, ..settings(PLAIN) }, 80, 24);
     let task = world.begin("go");
     let mut decoder = Decoder::default();
     let mut watch = Watch { last_key: Duration::ZERO, asked_at: Duration::ZERO };
@@ -115,8 +117,21 @@ fn play(steps: &[Step]) -> Result<(), TestCaseError> {
                 let is_written = world.now.saturating_sub(watch.asked_at) >= QUIET;
                 prop_assert!(is_written, "answered before it could be read");
             }
-            if matches!(effect, Effect::Edit(_)) {
-                world.input(Input::Edited(None));
+            match effect {
+                Effect::Edit(_) => world.input(Input::Edited(None)),
+                Effect::Load(kind) => {
+                    let page = match kind {
+                        ViewKind::Help => Overlay::Keys(world.app.key_list()),
+                        kind => page(kind),
+                    };
+                    world.input(Input::Loaded(Box::new(page)));
+                }
+                Effect::Bind(Binding { action, keys }) => {
+                    let keymap = world.app.settings.keymap.rebound(action, keys.as_deref());
+                    let (keymap, kept) = (Box::new(keymap.unwrap()), Ok(String::new()));
+                    world.input(Input::Bound { keymap, kept });
+                }
+                _ => {}
             }
         }
         if !is_key && !matches!(step, Step::Edited(_)) {
@@ -141,6 +156,27 @@ fn play(steps: &[Step]) -> Result<(), TestCaseError> {
         check_frame(&mut world)?;
     }
     Ok(())
+}
+
+/// A page as it is opened: a list where the kind is one.
+fn page(kind: ViewKind) -> Overlay {
+    let lists = [
+        ViewKind::Tasks,
+        ViewKind::Inbox,
+        ViewKind::Agents,
+        ViewKind::Workers,
+        ViewKind::Workflows,
+    ];
+    if !lists.contains(&kind) && !matches!(kind, ViewKind::Sessions(_)) {
+        let lines = (0..60).map(|n| PageLine::heading(format!("line {n} of 漢字")));
+        return Overlay::Page(Page::new(kind, "a page", lines.collect()));
+    }
+    let item = |n: i64| Item {
+        target: Target::Task(TaskId::new(jiff::Timestamp::from_second(n).unwrap_or_default())),
+        line: format!("task {n}"),
+        preview: vec!["more about it".to_owned()],
+    };
+    Overlay::List(List::new(kind, "a list", (0..60).map(item).collect()))
 }
 
 /// Every text that is written and not sent.
@@ -172,7 +208,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: CASES, ..ProptestConfig::default() })]
     #[test]
     fn nothing_breaks_is_answered_or_lost(steps in prop::collection::vec(step(), INPUTS)) {
-        play(&steps)?;
+        play(&steps, false)?;
+    }
+
+    #[test]
+    fn nothing_breaks_is_answered_or_lost_in_vi(steps in prop::collection::vec(step(), INPUTS)) {
+        play(&steps, true)?;
     }
 }
 

@@ -244,3 +244,16 @@ fn everything_that_is_approved_can_be_seen_in_a_small_window() {
         assert!(seen.contains(&format!("rm -r part{n}")), "part{n} was never seen:\n{seen}");
     }
 }
+
+/// In a window that has no room for all choices, the one that Enter takes is named whole.
+#[test]
+fn a_small_window_names_the_choice_that_enter_takes() {
+    let mut world = World::new(20, 6);
+    world.ask("rm -r build");
+    world.wait(SECOND);
+    assert!(world.shown().contains("❯ 1/4 Allow\n"), "{}", world.shown());
+    world.key(Key::plain(Code::Down));
+    assert!(world.shown().contains("❯ 2/4 Deny\n"), "{}", world.shown());
+    world.key(Key::plain(Code::Enter));
+    assert_eq!(answers(&mut world), ["Deny"]);
+}

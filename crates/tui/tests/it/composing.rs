@@ -188,3 +188,67 @@ fn a_path_is_a_message_and_a_command_is_not() {
     world.types("!ls -l\n");
     assert_eq!(world.take_effects(), [Effect::Shell("ls -l".to_owned())]);
 }
+
+/// The rows of the text as they are drawn.
+fn written(world: &mut World) -> Vec<String> {
+    let shown = world.shown();
+    let rows = shown.lines().skip_while(|line| !line.starts_with('❯'));
+    rows.take_while(|line| !line.starts_with("ready")).map(str::to_owned).collect()
+}
+
+#[test]
+fn rows_of_the_text_are_broken_between_words() {
+    let mut world = World::new(30, 24);
+    world.types("please look at the totals of the shop again ");
+    assert_eq!(written(&mut world), ["❯ please look at the totals", "  of the shop again"]);
+    world.types(&"x".repeat(40));
+    let long = format!("  {}", "x".repeat(27));
+    assert_eq!(written(&mut world)[2..], [long, format!("  {}", "x".repeat(13))]);
+    world.key(Key::ctrl('w'));
+    world.types("日本語の長い文字列もここで折り返します");
+    let rows = written(&mut world);
+    assert_eq!(
+        rows[1..],
+        ["  of the shop again 日本語の", "  長い文字列もここで折り返し", "  ます"]
+    );
+}
+
+#[test]
+fn the_cursor_goes_up_and_down_rows_broken_between_words() {
+    let mut world = World::new(30, 24);
+    world.types("please look at the totals of the shop again");
+    world.key(Key::plain(Code::Up));
+    world.types("!");
+    let text = "please look at th!e totals of the shop again";
+    assert_eq!(world.app.writing.composer.text(), text);
+    world.key(Key::plain(Code::Down));
+    world.types("?");
+    assert_eq!(world.app.writing.composer.text(), format!("{text}?"));
+}
+
+#[test]
+fn a_message_sent_twice_is_in_the_history_once() {
+    let mut world = World::new(80, 24);
+    for text in ["first\n", "again\n", "again\n"] {
+        world.types(text);
+        world.app.outgoing.sending = None;
+    }
+    world.key(Key::plain(Code::Up));
+    assert_eq!(world.app.writing.composer.text(), "again");
+    world.key(Key::plain(Code::Up));
+    assert_eq!(world.app.writing.composer.text(), "first");
+}
+
+/// A draft that is as long as a draft can be is not lost by Ctrl+C either, and is written to the file.
+#[test]
+fn a_long_draft_that_is_cleared_is_kept() {
+    let mut world = World::new(80, 24);
+    let text = "a line of a long draft\n".repeat(8_000);
+    world.paste(&text);
+    world.key(Key::ctrl('c'));
+    assert!(world.app.writing.composer.is_empty());
+    let kept = Effect::Remember(text.clone());
+    assert!(std::mem::take(&mut world.effects).contains(&kept));
+    world.key(Key::plain(Code::Up));
+    assert_eq!(world.app.writing.composer.draft().expanded(), text);
+}

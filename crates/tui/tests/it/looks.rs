@@ -10,7 +10,9 @@ use windlass_core::role::Role;
 use windlass_tui::app::{Input, Phase, SessionFacts};
 use windlass_tui::completion::Command;
 use windlass_tui::keys::{Code, Key};
-use windlass_tui::overlay::{DiffOf, Item, List, Overlay, Page, PageLine, Target, ViewKind};
+use windlass_tui::overlay::{
+    Conversations, DiffOf, Item, List, Overlay, Page, PageLine, Target, ViewKind,
+};
 
 use crate::world::{World, axes, call, event};
 
@@ -253,7 +255,7 @@ fn what_waits_for_a_person() {
 fn other_conversations() {
     let session = windlass_core::id::SessionId::new(jiff::Timestamp::UNIX_EPOCH);
     let items = vec![item(Target::Session(session), "  3m  paused     fix the flaky test")];
-    let kind = ViewKind::Sessions { everywhere: false };
+    let kind = ViewKind::Sessions(Conversations::OfDirectory);
     insta::assert_snapshot!(list(kind, "conversations of this directory", &items));
 }
 
@@ -331,4 +333,23 @@ fn list(kind: ViewKind, title: &str, items: &[Item]) -> String {
         let list = List::new(kind.clone(), title, items.to_vec());
         world.input(Input::Loaded(Box::new(Overlay::List(list))));
     })
+}
+
+#[test]
+fn which_key_does_what() {
+    insta::assert_snapshot!(at_every_size(|world| {
+        let page = Overlay::Keys(world.app.key_list());
+        world.input(Input::Loaded(Box::new(page)));
+        world.key(Key::plain(Code::Down));
+    }));
+}
+
+#[test]
+fn a_key_that_is_being_bound() {
+    insta::assert_snapshot!(at_every_size(|world| {
+        let page = Overlay::Keys(world.app.key_list());
+        world.input(Input::Loaded(Box::new(page)));
+        world.types("\n");
+        world.key(Key::ctrl('r'));
+    }));
 }

@@ -6,6 +6,7 @@ mod keys;
 mod composing;
 mod modes;
 mod asking;
+mod binding;
 mod pages;
 mod looks;
 mod screen;

@@ -1,7 +1,8 @@
 //! The mode line: words, badge, colours, title, keys.
 
 use windlass_core::axes::{PermissionProfile, RunControl, WorkMode};
-use windlass_tui::app::{Effect, Input, Phase};
+use windlass_term::StatusPart;
+use windlass_tui::app::{Effect, Input, Phase, Settings};
 use windlass_tui::keys::{Code, Key};
 use windlass_tui::mode_line::{Mode, ModeLineStyle};
 
@@ -206,4 +207,51 @@ fn a_person_who_looks_elsewhere_is_told_and_nobody_else() {
     world.input(Input::Terminal(windlass_tui::keys::Event::Focus(false)));
     world.ask("rm x");
     assert_eq!(world.take_effects(), [Effect::Notify("a question waits")]);
+    let task = world.begin("go");
+    let talk = axes(WorkMode::Build, RunControl::Autonomous, PermissionProfile::Normal);
+    let repair = axes(WorkMode::Repair, RunControl::Autonomous, PermissionProfile::Normal);
+    let changed = serde_json::json!({
+        "from": talk, "to": repair, "reason": "the gate failed", "scope": "now", "source": "repair",
+    });
+    world.record(task, crate::world::event("mode_changed", changed));
+    let words = "the mode was changed for a repair";
+    assert_eq!(world.take_effects(), [Effect::Notify(words)]);
+}
+
+/// `animation = false`: between two seconds nothing is drawn, however much works.
+#[test]
+fn without_animation_nothing_moves_but_the_clock() {
+    let mut world = world(WorkMode::Build, RunControl::Autonomous, 100, 24);
+    world.begin("go");
+    world.input(Input::Phase(Phase::Working));
+    world.wait(std::time::Duration::from_millis(10));
+    world.paint();
+    let before = world.written;
+    for _ in 0..9 {
+        world.wait(std::time::Duration::from_millis(100));
+        world.paint();
+    }
+    assert_eq!(world.written, before);
+    assert!(world.app.next_wake().unwrap() >= std::time::Duration::from_secs(11));
+    assert!(world.shown().contains("• "), "{}", world.shown());
+}
+
+/// `tui.status`: the parts of the bottom line, in the person's order.
+#[test]
+fn the_bottom_line_has_the_parts_that_were_chosen() {
+    let chosen = |status: &[StatusPart]| {
+        let settings = Settings { status: status.to_vec(), ..settings(PLAIN) };
+        let mut world = World::with(settings, 120, 24);
+        let task = world.begin("go");
+        world.reply(task, "done");
+        let mut facts = world.app.facts.clone();
+        (facts.model, facts.effort) = ("test/model".to_owned(), Some("high".to_owned()));
+        world.input(Input::Facts(facts));
+        world.shown().lines().last().unwrap().to_owned()
+    };
+    use StatusPart::{Effort, Model, Tokens};
+    assert_eq!(chosen(StatusPart::ALL), "waiting for you · 1000 tokens · test/model · effort high");
+    assert_eq!(chosen(&[Effort, Tokens]), "waiting for you · effort high · 1000 tokens");
+    assert_eq!(chosen(&[Model]), "waiting for you · test/model");
+    assert_eq!(chosen(&[]), "waiting for you");
 }

@@ -3,7 +3,7 @@
 use windlass_core::id::{SessionId, TaskId};
 use windlass_tui::app::{Effect, Input};
 use windlass_tui::keys::{Code, Key};
-use windlass_tui::overlay::{Item, List, Overlay, Page, PageLine, Target, ViewKind};
+use windlass_tui::overlay::{Conversations, Item, List, Overlay, Page, PageLine, Target, ViewKind};
 
 use crate::world::World;
 
@@ -129,12 +129,38 @@ fn sessions_are_found_by_typing_and_by_a_paste() {
         preview: Vec::new(),
     };
     let items = vec![item(1, "fix the parser"), item(2, "write the docs")];
-    let kind = ViewKind::Sessions { everywhere: false };
+    let kind = ViewKind::Sessions(Conversations::OfDirectory);
     let mut world = world(Overlay::List(List::new(kind, "conversations", items)));
     world.types("wri");
     world.paste("te the");
     world.key(Key::plain(Code::Tab));
-    assert_eq!(world.take_effects(), [Effect::Load(ViewKind::Sessions { everywhere: true })]);
+    assert_eq!(world.take_effects(), [Effect::Load(ViewKind::Sessions(Conversations::Everywhere))]);
     world.types("\n");
     assert_eq!(world.take_effects().last(), Some(&Effect::OpenSession(session(2))));
+}
+
+#[test]
+fn a_conversation_is_archived_and_taken_back() {
+    let session = SessionId::new(jiff::Timestamp::UNIX_EPOCH);
+    let list = |of: Conversations| {
+        let item = Item {
+            target: Target::Session(session),
+            line: "fix the parser".to_owned(),
+            preview: Vec::new(),
+        };
+        Overlay::List(List::new(ViewKind::Sessions(of), of.words(), vec![item]))
+    };
+    let mut world = world(list(Conversations::Everywhere));
+    assert!(world.shown().contains("Del archives"), "{}", world.shown());
+    world.key(Key::plain(Code::Delete));
+    assert_eq!(world.take_effects(), [Effect::Archive(session, true)]);
+    world.key(Key::plain(Code::Tab));
+    assert_eq!(world.take_effects(), [Effect::Load(ViewKind::Sessions(Conversations::Archived))]);
+    world.input(Input::Loaded(Box::new(list(Conversations::Archived))));
+    world.key(Key::plain(Code::Delete));
+    assert_eq!(world.take_effects(), [Effect::Archive(session, false)]);
+    world.types("\n");
+    let reopened = [Effect::Archive(session, false), Effect::OpenSession(session)];
+    assert_eq!(world.take_effects(), reopened);
+    assert!(world.app.overlay.is_none());
 }

@@ -1,12 +1,13 @@
 //! The writer behind a terminal emulator: what is on the screen and what is above it.
 
+use windlass_coordinator::{Preview, PreviewContent};
 use windlass_core::id::CallId;
 use windlass_tui::app::{Input, Phase};
 use windlass_tui::host::Layout;
 use windlass_tui::keys::{Code, Key};
 use windlass_tui::screen::{Abilities, Frame, Screen, Size};
 
-use crate::world::{World, call};
+use crate::world::{World, call, result};
 
 /// How often each of these lines is in a text.
 fn counts(text: &str, words: &str, numbers: std::ops::Range<usize>) -> Vec<usize> {
@@ -200,7 +201,7 @@ fn leaving_removes_the_zone_and_keeps_what_was_printed() {
 fn a_small_terminal_shows_the_end_of_a_long_text() {
     let mut world = World::new(20, 6);
     world.types("one two three four five six seven eight nine ten");
-    assert!(world.shown().contains("nine ten"), "{}", world.shown());
+    assert!(world.shown().contains("nine\n  ten"), "{}", world.shown());
     world.key(Key::plain(Code::Home));
     world.paint();
     let (row, _) = world.parser.screen().cursor_position();
@@ -270,4 +271,54 @@ fn no_scroll_region_and_no_mouse_is_ever_asked_for() {
     let ends: std::collections::BTreeSet<char> = ends.collect();
     assert!(!ends.contains(&'r') && !ends.contains(&'L'), "{ends:?}");
     assert!(!written.contains("\u{1b}[?100"), "{written:?}");
+}
+
+#[test]
+fn a_running_command_ticks_with_its_last_line() {
+    let mut world = World::new(80, 24);
+    let task = world.begin("build it");
+    world.input(Input::Phase(Phase::Working));
+    let id = CallId::new(jiff::Timestamp::UNIX_EPOCH);
+    world.record(task, call(id, "make all"));
+    let printed = |world: &mut World, text: &str| {
+        let live = PreviewContent::Output { call: id, text: text.to_owned() };
+        world.input(Input::Preview(Box::new(Preview { task, live })));
+    };
+    printed(&mut world, "compiling one\n");
+    world.wait(std::time::Duration::from_secs(5));
+    let shown = world.shown();
+    assert!(shown.contains("make all 0:05") && shown.contains("compiling one"), "{shown}");
+    printed(&mut world, "compiling two\n");
+    world.wait(std::time::Duration::from_secs(1));
+    let shown = world.shown();
+    assert!(shown.contains("make all 0:06") && shown.contains("compiling two"), "{shown}");
+    assert!(!shown.contains("compiling one"), "{shown}");
+}
+
+#[test]
+fn a_cut_output_says_how_all_of_it_is_seen() {
+    let mut world = World::new(80, 24);
+    let task = world.begin("list them");
+    let id = CallId::new(jiff::Timestamp::UNIX_EPOCH);
+    world.record(task, call(id, "seq 200"));
+    let all: Vec<String> = (1..=200).map(|n| n.to_string()).collect();
+    world.record(task, result(id, &all.join("\n")));
+    let shown = world.all();
+    assert!(!shown.contains("\n  150\n"), "{shown}");
+    assert!(shown.contains("(Ctrl+T shows all)"), "{shown}");
+}
+
+/// What was printed long ago is the terminal's and the journal's, not ours.
+#[test]
+fn only_a_window_of_what_was_printed_is_kept() {
+    let mut world = World::new(80, 24);
+    let task = world.begin("write");
+    for n in 0..2_000 {
+        world.reply(task, &format!("{n} {}", "words ".repeat(200)));
+    }
+    let kept = world.app.transcript.rows(world.app.form(), usize::MAX);
+    let bytes: usize = kept.iter().map(String::len).sum();
+    assert!(bytes < 600 * 1024, "{bytes} bytes");
+    assert!(kept[0].contains("/transcript"), "{}", kept[0]);
+    assert!(kept.iter().any(|row| row.starts_with("1999 ")));
 }

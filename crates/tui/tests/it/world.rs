@@ -12,7 +12,7 @@ use windlass_core::event::{Event, Record};
 use windlass_core::id::{CallId, CommandId, QuestionId, SessionId, TaskId};
 use windlass_core::question::PERMISSION_OPTIONS;
 use windlass_core::state::TaskState;
-use windlass_term::Paint;
+use windlass_term::{Paint, StatusPart};
 use windlass_tui::app::{App, Effect, Input, Settings};
 use windlass_tui::history::History;
 use windlass_tui::keymap::Keymap;
@@ -33,6 +33,7 @@ pub fn settings(paint: Paint) -> Settings {
         user: "ada".to_owned(),
         may_be_unrestricted: false,
         vim: false,
+        status: StatusPart::ALL.to_vec(),
     }
 }
 
@@ -253,6 +254,13 @@ pub fn call(id: CallId, command: &str) -> Event {
     event(
         "tool_call",
         json!({ "call": id, "tool": "bash", "arguments": arguments, "recovery": recovery }),
+    )
+}
+
+pub fn result(id: CallId, printed: &str) -> Event {
+    event(
+        "tool_result",
+        json!({ "call": id, "tool": "bash", "ending": "ok", "text": printed, "duration_ms": 5 }),
     )
 }
 

@@ -7,12 +7,14 @@ use windlass_core::text::{one_line, suffix};
 use windlass_term::{numbers, strip_controls};
 
 use super::Reader;
-use crate::overlay::{Item, List, Target, ViewKind};
+use crate::overlay::{Conversations, Item, List, Target, ViewKind};
 
 /// Tasks and sessions that are listed.
 const MOST: usize = 200;
 /// Characters of an id that name it well enough.
 pub(super) const SHORT_ID: usize = 7;
+/// In fewer columns a line says only what matters most.
+const NARROW: usize = 50;
 /// How long texts get in lists before they are cut for the screen.
 pub(super) const WIDE: usize = 160;
 
@@ -27,14 +29,18 @@ impl Reader {
             let indent = "  ".repeat(task.row.depth as usize);
             let status = status_words(task);
             let id = task.row.id.to_string();
-            let line = format!(
-                "{indent}{} {} {:>4} {:>8}  {}",
-                suffix(&id, SHORT_ID),
-                self.status(task, &format!("{status:<11}")),
-                numbers::age(task.row.created_at, now),
-                cost(task),
-                one_line(&shown(&task.row.goal), WIDE),
-            );
+            let goal = one_line(&shown(&task.row.goal), WIDE);
+            let line = match self.columns < NARROW {
+                // What it is about matters most; the preview has the rest.
+                true => format!("{indent}{} {goal}", self.status(task, status)),
+                false => format!(
+                    "{indent}{} {} {:>4} {:>8}  {goal}",
+                    suffix(&id, SHORT_ID),
+                    self.status(task, &format!("{status:<11}")),
+                    numbers::age(task.row.created_at, now),
+                    cost(task),
+                ),
+            };
             items.push(Item {
                 target: Target::Task(task.row.id),
                 line,
@@ -127,20 +133,30 @@ impl Reader {
         Ok(List::new(ViewKind::Inbox, "waits for you", items))
     }
 
-    pub(super) fn sessions(&self, everywhere: bool) -> Result<List, Error> {
+    pub(super) fn sessions(&self, of: Conversations) -> Result<List, Error> {
         let own = self.workspace.display().to_string();
         let now = self.coordinator.now();
         let mut items = Vec::new();
         for row in self.coordinator.sessions().newest(MOST as u32)? {
             let Some(last) = row.tasks.last() else { continue };
             let Some(task) = self.coordinator.tasks().get(*last)? else { continue };
-            if !everywhere && task.workspace != own {
+            let is_listed = match of {
+                Conversations::OfDirectory => !row.is_archived && task.workspace == own,
+                Conversations::Everywhere => !row.is_archived,
+                Conversations::Archived => row.is_archived,
+            };
+            if !is_listed {
                 continue;
             }
             let first =
                 row.tasks.first().and_then(|first| self.coordinator.tasks().get(*first).ok()?);
             let goal = first.map_or_else(|| task.goal.clone(), |first| first.goal);
             let used = task.completed_at.or(task.paused_at).unwrap_or(task.created_at);
+            let (age, goal) = (numbers::age(used, now), one_line(&shown(&goal), WIDE));
+            let line = match self.columns < NARROW {
+                true => format!("{age:>4} {goal}"),
+                false => format!("{age:>4}  {:<9}  {goal}", task.status.as_str()),
+            };
             let mut preview = vec![
                 format!("{}  {}", row.id, row.axes),
                 self.paint.dim(&shown_line(&task.workspace)),
@@ -148,24 +164,11 @@ impl Reader {
             ];
             let said = task.result.as_ref().and_then(|result| result.final_message.as_ref());
             preview.extend(said.map(|text| one_line(&strip_controls(text), 4 * WIDE)));
-            items.push((
-                used,
-                Item {
-                    target: Target::Session(row.id),
-                    line: format!(
-                        "{:>4}  {:<9}  {}",
-                        numbers::age(used, now),
-                        task.status.as_str(),
-                        one_line(&shown(&goal), WIDE)
-                    ),
-                    preview,
-                },
-            ));
+            items.push((used, Item { target: Target::Session(row.id), line, preview }));
         }
         items.sort_by_key(|(used, _)| std::cmp::Reverse(*used));
-        let title = if everywhere { "conversations" } else { "conversations of this directory" };
         let items = items.into_iter().map(|(_, item)| item).collect();
-        Ok(List::new(ViewKind::Sessions { everywhere }, title, items))
+        Ok(List::new(ViewKind::Sessions(of), of.words(), items))
     }
 
     /// The sub-agents of the conversation and its background commands.

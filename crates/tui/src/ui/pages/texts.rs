@@ -12,6 +12,10 @@ use windlass_term::{Detail, Paint, Progress, diff, markdown, reasoning, strip_co
 use super::Reader;
 use crate::overlay::{DiffOf, Page, PageLine, ViewKind};
 
+/// Files that git does not know, and bytes of one of them, that are shown.
+const MOST_NEW: usize = 100;
+const NEW_BYTES: u64 = 256 * 1024;
+
 impl Reader {
     /// The conversation from its beginning: what people said, replies whole, outputs folded.
     pub(super) fn transcript(&self, of: Option<TaskId>) -> Result<Page, Error> {
@@ -117,14 +121,7 @@ impl Reader {
     }
 
     fn working_tree(&self) -> Vec<PageLine> {
-        let output = std::process::Command::new("git")
-            .args(["--no-pager", "diff", "--no-color", "--no-ext-diff", "HEAD"])
-            .current_dir(&self.workspace)
-            .stdin(Stdio::null())
-            .stderr(Stdio::null())
-            .output();
-        let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
-        let text = text.unwrap_or_default();
+        let text = self.git(&["--no-pager", "diff", "--no-color", "--no-ext-diff", "HEAD"]);
         let is_heading = |line: &str| line.starts_with("diff --git ");
         let mut lines = Vec::new();
         for file in
@@ -135,7 +132,40 @@ impl Reader {
             let body = file.iter().skip_while(|line| !line.starts_with("@@")).copied();
             lines.extend(self.diff_lines(&body.collect::<String>()));
         }
+        // Files that git does not know yet are changes too.
+        let unknown = self.git(&["ls-files", "--others", "--exclude-standard", "-z"]);
+        for path in unknown.split_terminator('\0').take(MOST_NEW) {
+            lines.push(self.file_heading(path, true));
+            lines.extend(self.new_file(path));
+        }
         lines
+    }
+
+    /// A file of the working tree that git does not know.
+    fn new_file(&self, path: &str) -> Vec<PageLine> {
+        let path = self.workspace.join(path);
+        let is_small =
+            path.symlink_metadata().is_ok_and(|file| file.is_file() && file.len() < NEW_BYTES);
+        let text = is_small.then(|| std::fs::read_to_string(path).ok()).flatten();
+        match text.filter(|text| !text.contains('\0')) {
+            Some(text) => {
+                let added = text.lines().map(|line| format!("+{line}\n"));
+                self.diff_lines(&added.collect::<String>())
+            }
+            None => vec![PageLine::of(self.paint.dim("  (not shown: not text, or too long)"))],
+        }
+    }
+
+    /// What git prints in this directory; nothing where there is no git or no repository.
+    fn git(&self, arguments: &[&str]) -> String {
+        let output = std::process::Command::new("git")
+            .args(arguments)
+            .current_dir(&self.workspace)
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .output();
+        let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+        text.unwrap_or_default()
     }
 
     fn file_heading(&self, path: &str, is_new: bool) -> PageLine {
@@ -145,7 +175,12 @@ impl Reader {
 
     fn diff_lines(&self, text: &str) -> Vec<PageLine> {
         let lines = diff::lines(text, self.paint, usize::MAX, Detail::Full);
-        lines.into_iter().map(PageLine::of).collect()
+        // A jump stops at each hunk too.
+        let line = |text: String| PageLine {
+            is_heading: strip_controls(&text).starts_with("  @@"),
+            ..PageLine::of(text)
+        };
+        lines.into_iter().map(line).collect()
     }
 }
 
