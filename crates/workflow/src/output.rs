@@ -60,6 +60,16 @@ fn end_of(text: &str) -> &str {
     }
 }
 
+/// What a program wrote after the last block of its prompt, which terminals and many programs repeat: the block that
+/// the prompt shows as an example is not the output.
+pub(crate) fn after_prompt<'t>(text: &'t str, prompt: &str) -> &'t str {
+    let Some(example) = last_block(prompt) else { return text };
+    let longest = example.lines().map(str::trim).max_by_key(|line| line.len()).unwrap_or_default();
+    let Some(at) = text.rfind(longest).filter(|_| !longest.is_empty()) else { return text };
+    let rest = &text[at + longest.len()..];
+    rest.split_once("```").map_or(rest, |(_, rest)| rest)
+}
+
 /// The last fenced block of JSON that is not part of a quote.
 fn last_block(text: &str) -> Option<String> {
     let (mut quotes, mut open, mut last) = (0_u32, None::<String>, None);

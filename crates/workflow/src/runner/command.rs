@@ -13,6 +13,7 @@ use super::reading::{Question, Seen, read_screen};
 use super::screen::{COLUMNS, ROWS, Screen};
 use super::session::{self, Dialect, Start};
 use super::{Activity, Ended, Job, Link, Runner, RunnerQuestion};
+use crate::output::after_prompt;
 
 /// What stands for the prompt in a command.
 const PROMPT: &str = "{prompt}";
@@ -54,7 +55,7 @@ impl Runner for Command {
             let start =
                 Start { name: &self.name, argv: on_a_terminal(&argv), environment: environment() };
             let typed = is_typed.then(|| job.prompt.clone());
-            let mut terminal = Terminal::new(program, typed);
+            let mut terminal = Terminal::new(program, &job.prompt, typed);
             session::run(&mut terminal, start, &job, sandbox, &mut link).await
         })
     }
@@ -97,6 +98,7 @@ fn environment() -> Vec<(String, String)> {
 /// A program's screen, and what is to be typed.
 struct Terminal {
     program: String,
+    prompt: String,
     screen: Screen,
     /// The prompt, until it is typed.
     to_type: Option<String>,
@@ -108,9 +110,10 @@ struct Terminal {
 }
 
 impl Terminal {
-    fn new(program: &str, to_type: Option<String>) -> Self {
+    fn new(program: &str, prompt: &str, to_type: Option<String>) -> Self {
         Self {
             program: program.to_owned(),
+            prompt: prompt.to_owned(),
             screen: Screen::default(),
             to_type,
             open: None,
@@ -123,12 +126,22 @@ impl Terminal {
         read_screen(&self.screen.rows(), self.screen.cursor_row())
     }
 
+    /// What it said of its work.
+    fn said(&self) -> String {
+        after_prompt(self.screen.text(), &self.prompt).to_owned()
+    }
+
     fn ask(&mut self, question: Question) -> Act {
         self.asked += 1;
         let id = format!("screen/{}", self.asked);
         let ask = RunnerQuestion {
             id: id.clone(),
-            fingerprint: fingerprint(&[&question.text, &question.options.join("\n")]),
+            // With what stands above it: the same words ask about another command.
+            fingerprint: fingerprint(&[
+                &question.text,
+                &question.options.join("\n"),
+                &question.context,
+            ]),
             asks: question.asks,
             question: question.text.clone(),
             options: question.options.clone(),
@@ -202,8 +215,7 @@ impl Dialect for Terminal {
             }
             Seen::Finished if self.has_worked && quiet >= DONE_AFTER => {
                 let mut acts = self.on_question(None);
-                let text = self.screen.text().to_owned();
-                acts.push(Act::Finish(Outcome { text, failure: None }));
+                acts.push(Act::Finish(Outcome { text: self.said(), failure: None }));
                 acts
             }
             Seen::Finished | Seen::Error(_) | Seen::Nothing => self.on_question(None),
@@ -243,14 +255,14 @@ impl Dialect for Terminal {
     }
 
     fn on_exit(&mut self, exit: Exit) -> Outcome {
-        let text = self.screen.text().to_owned();
+        let text = self.screen.text();
         let failure = match exit {
             Exit::Code(0) if text.trim().is_empty() => Some("it printed nothing".to_owned()),
             Exit::Code(0) => None,
             Exit::Code(NOT_FOUND) => Some(how_to_install(&self.program)),
-            exit => Some(format!("{}; {}", last_line(&text), exit_words(exit))),
+            exit => Some(format!("{}; {}", last_line(text), exit_words(exit))),
         };
-        Outcome { text, failure }
+        Outcome { text: self.said(), failure }
     }
 }
 

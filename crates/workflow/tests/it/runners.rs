@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use serde_json::json;
+use windlass_workflow::output::{AgentOutput, Missing};
 use windlass_workflow::runner::{
     Activity, Asks, Claude, Codex, Command, Edit, GivenAnswer, Job, Order, Report, RunnerEnding,
     RunnerLimits,
@@ -339,6 +340,55 @@ async fn an_answer_is_not_typed_when_the_screen_has_changed() {
         .await;
     let text = &run.ended.text;
     assert!(text.contains("first: []") && text.contains("second: [n]"), "{text}");
+}
+
+/// A prompt as steps get it: it shows the block that the agent is to end with.
+const PROMPT: &str = "Do it.\n\n```json\n{\"success\": true, \"summary\": \"what you did\"}\n```\n\n- Without the block it counts as failed.";
+
+/// WF-053…058: a program that repeats its prompt has not said that it was successful; what it says itself counts.
+#[tokio::test]
+async fn the_example_of_a_repeated_prompt_is_not_the_output() {
+    let place = Place::new();
+    let run = place.run(&bash("printf '%s\n' \"$1\""), place.job(PROMPT), silent).await;
+    assert_eq!(run.ended.how, How::Finished, "{}", run.output());
+    assert!(run.output().contains("what you did"), "{}", run.output());
+    assert_eq!(AgentOutput::read(&run.ended.text), Err(Missing::NoBlock), "{}", run.ended.text);
+    let own =
+        "printf '%s\n' \"$1\" '```json' '{\"success\": false, \"summary\": \"could not\"}' '```'";
+    let run = place.run(&bash(own), place.job(PROMPT), silent).await;
+    let output = AgentOutput::read(&run.ended.text).unwrap();
+    assert_eq!((output.success, output.summary.as_str()), (false, "could not"));
+    // Typed into a terminal, the prompt is echoed.
+    let typed = place.program("agent", "while read -t 2 line; do :; done; echo worked");
+    let typed = Command { name: "agent".to_owned(), argv: vec![typed] };
+    let run = place.run(&typed, place.job(PROMPT), silent).await;
+    assert!(run.ended.text.contains("worked"), "{}", run.ended.text);
+    assert_eq!(AgentOutput::read(&run.ended.text), Err(Missing::NoBlock), "{}", run.ended.text);
+}
+
+/// The same words about another command are another question: an answer from before a restart is not used for it.
+#[tokio::test]
+async fn an_answer_on_a_screen_is_for_what_was_shown_above_it() {
+    let place = Place::new();
+    let asking = |command: &str| {
+        bash(&format!(
+            "echo '$ {command}'; read -p 'Run this command? [y/N] ' a; echo \"got [$a]\""
+        ))
+    };
+    let first = place.run(&asking("make"), place.job("go"), always("Allow")).await;
+    let fingerprint = first.questions()[0].fingerprint.clone();
+    let answers = vec![GivenAnswer { fingerprint, text: "Allow".to_owned() }];
+    let again = Job { answers: answers.clone(), ..place.job("go") };
+    let again = place.run(&asking("make"), again, silent).await;
+    assert!(
+        again.questions().is_empty() && again.ended.text.contains("got [y]"),
+        "{:?}",
+        again.ended
+    );
+    let other = Job { answers, ..place.job("go") };
+    let other = place.run(&asking("rm -r src"), other, always("Deny")).await;
+    assert_eq!(other.questions().len(), 1, "a person is asked");
+    assert!(other.ended.text.contains("got [n]"), "{:?}", other.ended);
 }
 
 #[tokio::test]

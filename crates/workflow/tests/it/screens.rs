@@ -34,11 +34,12 @@ fn corpus() -> Vec<Case> {
         .collect()
 }
 
-/// Draws the screen with the real emulator, the cursor where the corpus has it, else at the end.
+/// Draws the screen with the real emulator. Where the corpus marks the cursor it is at the end.
 fn seen(screen: &str) -> Seen {
     let mut terminal = Screen::default();
-    let (before, after) = screen.split_once(CURSOR).unwrap_or((screen, ""));
-    terminal.write(format!("{before}{after}").replace('\n', "\r\n").as_bytes());
+    let shown = screen.strip_suffix(CURSOR).unwrap_or(screen);
+    assert!(!shown.contains(CURSOR), "the cursor is at the end: {screen}");
+    terminal.write(shown.replace('\n', "\r\n").as_bytes());
     read_screen(&terminal.rows(), terminal.cursor_row())
 }
 
@@ -60,6 +61,10 @@ fn answers(line: &str) -> Vec<(String, String)> {
 fn every_screen_of_the_corpus_is_read_right() {
     let corpus = corpus();
     assert_eq!(corpus.len(), 60);
+    for (class, count) in [("question", 20), ("working", 10), ("finished", 10), ("error", 10)] {
+        let found = corpus.iter().filter(|case| case.expected[0].starts_with(class)).count();
+        assert!(found >= count, "{class}: {found}");
+    }
     let mut wrong = Vec::new();
     for case in &corpus {
         let seen = seen(&case.screen);
@@ -89,7 +94,13 @@ fn every_answer_is_typed_as_its_program_expects_it() {
             wrong.push(format!("{}: no question", case.name));
             continue;
         };
-        for (answer, expected) in answers(&case.expected[2]) {
+        let answers = answers(&case.expected[2]);
+        for option in &question.options {
+            if !answers.iter().any(|(answer, _)| answer == option) {
+                wrong.push(format!("{}: nobody says how {option} is typed", case.name));
+            }
+        }
+        for (answer, expected) in answers {
             let keys = question.keys(&answer).map(|keys| keys_in_words(&keys));
             if keys.as_deref() != Some(expected.as_str()) {
                 wrong.push(format!("{}: {answer} is typed as {keys:?}, not {expected}", case.name));
@@ -100,4 +111,23 @@ fn every_answer_is_typed_as_its_program_expects_it() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// An answer is typed only while its own question is shown. No other screen of the corpus is taken for it, and neither
+/// is the same screen when it asks about something else.
+#[test]
+fn no_screen_is_taken_for_the_question_of_another() {
+    let corpus = corpus();
+    let read: Vec<Seen> = corpus.iter().map(|case| seen(&case.screen)).collect();
+    for (at, case) in corpus.iter().enumerate() {
+        let Seen::Question(question) = &read[at] else { continue };
+        for (other, found) in read.iter().enumerate().filter(|(other, _)| *other != at) {
+            assert_ne!(found, &read[at], "{} for {}", corpus[other].name, case.name);
+        }
+        let Some(about) = question.context.lines().max_by_key(|line| line.len()) else { continue };
+        let changed = about.replace(char::is_alphanumeric, "x");
+        let screen = case.screen.replace(about, &changed);
+        assert_ne!(screen, case.screen, "{}: {about}", case.name);
+        assert_ne!(seen(&screen), read[at], "{} about something else", case.name);
+    }
 }
