@@ -7,7 +7,7 @@ use windlass_core::axes::RunControl;
 use windlass_core::command::{ResultStatus, TaskResult};
 use windlass_core::ending::{Ending, transition};
 use windlass_core::error::{ErrorDetails, ErrorType, Remedy};
-use windlass_core::event::{CheckpointMade, Event, SandboxEnded};
+use windlass_core::event::{CheckpointMade, Event, SandboxEnded, WorkflowPart};
 use windlass_core::state::{Next, Signal, TaskState};
 use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_store::Level;
@@ -107,20 +107,28 @@ impl Agent {
             // Journaled first; the process that drives the task ends the sandbox afterwards.
             events.push(Event::SandboxEnded(SandboxEnded { kind }));
         }
-        events.extend(self.checkpoint(task.state(), to).await.map(Event::CheckpointMade));
+        events.extend(checkpoint_of(task.state(), to).await.map(Event::CheckpointMade));
         events.push(Event::AgentEnd(Box::new(result.clone())));
         task.commit(events, Level::Synced).await?;
         Ok(result)
     }
+}
 
-    /// Keeps the state of the files under a git ref, where a task that had effects has ended (MS-133).
-    async fn checkpoint(&self, state: &TaskState, to: TaskStatus) -> Option<CheckpointMade> {
-        let had_effects = !state.files.changed.is_empty() || state.sandbox.kind.is_some();
-        if !to.is_terminal() || !had_effects || state.created.depth > 0 {
-            return None;
+/// Keeps the state of the files under a git ref, where a task that had effects has ended (MS-133).
+pub(crate) async fn checkpoint_of(state: &TaskState, to: TaskStatus) -> Option<CheckpointMade> {
+    let had_effects = match state.created.workflow.as_deref() {
+        // What another program did, nobody has seen.
+        Some(WorkflowPart::Program { .. }) => true,
+        // In a worktree of its own everything that was done is the step's.
+        Some(WorkflowPart::Agent { .. }) => state.spending.usage.tool_calls > 0,
+        Some(WorkflowPart::Run(_) | WorkflowPart::Script(_)) | None => {
+            !state.files.changed.is_empty() || state.sandbox.kind.is_some()
         }
-        let top = Path::new(state.created.boundary());
-        let made = checkpoint::make(top, &state.id().to_string()).await?;
-        Some(CheckpointMade { checkpoint_ref: made.reference, commit: made.commit })
+    };
+    if !to.is_terminal() || !had_effects || state.created.depth > 0 {
+        return None;
     }
+    let top = Path::new(state.created.boundary());
+    let made = checkpoint::make(top, &state.id().to_string()).await?;
+    Some(CheckpointMade { checkpoint_ref: made.reference, commit: made.commit })
 }

@@ -37,7 +37,7 @@ pub fn figures() -> Result<Vec<Figure>> {
     let begun = Instant::now();
     let removed = trees
         .iter()
-        .filter(|tree| matches!(worktree::remove(&git, tree, None), Ok(Removal::Removed)));
+        .filter(|tree| matches!(worktree::remove(&git, tree, &[]), Ok(Removal::Removed)));
     let removed = removed.count();
     ensure!(removed == TREES - CONFLICTS, "{removed} of {TREES} worktrees were removed");
     let gone = begun.elapsed();

@@ -1,5 +1,6 @@
 //! Removing finished tasks with everything of theirs: journal, trace, the service's workspace, outputs, pictures.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -50,12 +51,17 @@ impl Retention<'_> {
     pub fn plan(self, age: SignedDuration) -> Result<RetentionPlan, Error> {
         let before = self.coordinator.now().checked_sub(age).unwrap_or(Timestamp::MIN);
         let mut plan = self.coordinator.store.tasks().retention().plan(before)?;
-        // A linked worktree has a file in place of the directory.
-        let (worktrees, going) =
-            plan.going.into_iter().partition(|tree: &Tree| tree.workspace.join(".git").is_file());
-        plan.going = going;
-        let worktrees: Vec<Tree> = worktrees;
-        plan.staying.extend(worktrees.into_iter().map(|tree| (tree.root, Kept::Worktree)));
+        let runs = self.coordinator.store.tasks().workflow_runs(u32::MAX)?;
+        let runs: BTreeSet<TaskId> = runs.into_iter().map(|run| run.task).collect();
+        for tree in std::mem::take(&mut plan.going) {
+            // A linked worktree has a file in place of the directory.
+            let is_worktree = tree.workspace.join(".git").is_file();
+            let workflows = self.coordinator.workflows();
+            match is_worktree || (runs.contains(&tree.root) && workflows.has_worktree(tree.root)?) {
+                true => plan.staying.push((tree.root, Kept::Worktree)),
+                false => plan.going.push(tree),
+            }
+        }
         Ok(plan)
     }
 

@@ -3,6 +3,8 @@
 //! Invariant: a run is a task. Answering, pausing, resuming and cancelling are those of every task.
 
 mod drive;
+mod prune;
+mod standing;
 mod view;
 
 use std::collections::BTreeMap;
@@ -26,6 +28,8 @@ use crate::workplaces::{Workplaces, usable};
 use crate::{Coordinator, Error};
 
 pub use drive::worktrees_beside;
+pub use prune::{Fate, OwnWork, Prunable};
+pub use standing::Standing;
 pub use view::{MergeView, RunRow, RunView, StepView, WorktreeView};
 pub use windlass_workflow::Rendered;
 pub use windlass_workflow::definition::{MAX_ROUNDS, schema};

@@ -299,11 +299,15 @@ impl Git {
     }
 }
 
+/// Variables of git that stay: where the person's own configuration is.
+const OWN_VARIABLES: [&str; 3] = ["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"];
+
 /// Git without anything that the environment or the repository would have it run.
 fn command() -> Command {
     let mut command = Command::new("git");
     for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("GIT_") && name != "GIT_CONFIG_GLOBAL" {
+        let is_own = OWN_VARIABLES.iter().any(|own| name == *own);
+        if name.to_string_lossy().starts_with("GIT_") && !is_own {
             command.env_remove(name);
         }
     }

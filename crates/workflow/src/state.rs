@@ -6,11 +6,16 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 use windlass_core::event::{
-    Event, MergeChanged, StatusChanged, StepEnded, StepResult, StepStarted, WorktreeChanged,
+    Event, MergeChanged, MergeState, StatusChanged, StepEnded, StepResult, StepStarted,
+    WorktreeChanged,
 };
 use windlass_core::id::QuestionId;
+use windlass_core::injection::InjectionType;
 use windlass_core::question::Answer;
 use windlass_core::status::{StatusReason, TaskStatus};
+
+/// The type of a step that an agent works on.
+const AGENT: &str = "agent";
 
 /// Everything that is known of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -23,6 +28,8 @@ pub struct RunState {
     pub worktrees: BTreeMap<String, WorktreeChanged>,
     /// The last of each merge step, by path.
     pub merges: BTreeMap<String, MergeChanged>,
+    /// What people have said to it since its last agent began.
+    pub messages: Vec<String>,
     /// Whether a question is open, or what was answered.
     questions: BTreeMap<QuestionId, Option<Answer>>,
 }
@@ -60,6 +67,12 @@ impl RunState {
                 let step = self.steps.entry(started.step.clone()).or_default();
                 *step = StepState { started: Some((**started).clone()), ..StepState::default() };
                 self.ended.retain(|path| *path != started.step);
+                if started.kind == AGENT {
+                    self.messages.clear();
+                }
+            }
+            Event::InjectionReceived(said) if said.injection_type == InjectionType::UserMessage => {
+                self.messages.push(said.content.clone());
             }
             Event::WorkflowStepEnded(ended) => {
                 let step = self.steps.entry(ended.step.clone()).or_default();
@@ -105,6 +118,13 @@ impl RunState {
     pub fn last_of(&self, name: &str) -> Option<&StepEnded> {
         let path = self.ended.iter().rev().find(|path| name_of(path) == name)?;
         self.end_of(path)
+    }
+
+    /// The heads of a branch that merges have taken to their targets.
+    pub fn merged_heads(&self, branch: &str) -> Vec<String> {
+        let is_it =
+            |merge: &&MergeChanged| merge.branch == branch && merge.state == MergeState::Merged;
+        self.merges.values().filter(is_it).map(|merge| merge.head.clone()).collect()
     }
 
     pub fn asked(&self, question: QuestionId) -> Asked<'_> {

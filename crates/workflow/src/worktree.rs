@@ -6,6 +6,7 @@
 //! - A worktree goes only when nothing uncommitted, untracked or unmerged is left in it, and its branch goes after it.
 
 mod include;
+mod removal;
 
 use std::path::{Path, PathBuf};
 
@@ -16,17 +17,10 @@ use crate::definition::Base;
 use crate::git::{Git, GitError, Lock};
 
 pub use include::INCLUDE_FILE;
+pub use removal::{Removal, can_be_saved, remove, save, what_would_be_lost};
 
 /// How many names a reason lists.
 const NAMES: usize = 5;
-
-/// What became of a worktree that is not needed any more.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Removal {
-    Removed,
-    /// It stays, and why.
-    Kept(String),
-}
 
 /// A worktree as git lists it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -148,6 +142,17 @@ fn is_whole(git: &Git, wanted: &WorktreeChanged) -> Result<bool, GitError> {
     }))
 }
 
+/// Removes a worktree that the journal has as `adding`, for a run that does not continue. Nobody has worked in it.
+pub fn undo_add(git: &Git, wanted: &WorktreeChanged) -> Result<(), GitError> {
+    let lock = git.lock()?;
+    clear(git, &lock, wanted)?;
+    let reference = format!("refs/heads/{}", wanted.branch);
+    if git.commit(&reference)?.is_some_and(|at| at == wanted.base) {
+        git.run_locked(&lock, ["update-ref", "-d", &reference, &wanted.base])?;
+    }
+    Ok(())
+}
+
 /// Removes what an interrupted `worktree add` left. Only for a path that nobody has worked in.
 fn clear(git: &Git, lock: &Lock, wanted: &WorktreeChanged) -> Result<(), GitError> {
     let path = Path::new(&wanted.path);
@@ -248,97 +253,6 @@ pub fn changed_files(git: &Git, tree: &Path, base: &str) -> Result<Vec<String>, 
     Ok(files)
 }
 
-/// Removes a worktree and its branch, unless something would be lost. `merged` is the head that is known to be in the
-/// target, where a merge has taken it there as another commit.
-pub fn remove(
-    git: &Git,
-    tree: &WorktreeChanged,
-    merged: Option<&str>,
-) -> Result<Removal, GitError> {
-    let lock = git.lock()?;
-    let path = Path::new(&tree.path);
-    let reference = format!("refs/heads/{}", tree.branch);
-    let head = git.commit(&reference)?;
-    let listed = list(git)?.into_iter().find(|one| is_same(&one.path, path));
-    if path.exists() && listed.is_some() {
-        remove_index_lock(git, path)?;
-        let left = changes(git, path)?;
-        if !left.is_empty() {
-            return Ok(Removal::Kept(format!("not committed: {}", some_of(&left))));
-        }
-        if let Some(why) = unsafe_submodules(git, path)? {
-            return Ok(Removal::Kept(why));
-        }
-    } else if path.exists()
-        && std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some())
-    {
-        return Ok(Removal::Kept("git does not know it as a worktree".to_owned()));
-    }
-    if let Some(head) = &head
-        && let Some(why) = unmerged(git, tree, head, merged)?
-    {
-        return Ok(Removal::Kept(why));
-    }
-    if listed.is_some() {
-        let has_submodules = path.join(".gitmodules").is_file();
-        match (path.exists(), has_submodules) {
-            // Git refuses worktrees with submodules otherwise; they were looked at above.
-            (true, true) => git.run_locked(&lock, ["worktree", "remove", "--force", &tree.path])?,
-            (true, false) => git.run_locked(&lock, ["worktree", "remove", &tree.path])?,
-            (false, _) => git.run_locked(&lock, ["worktree", "prune"])?,
-        };
-    }
-    if let Some(head) = head {
-        git.run_locked(&lock, ["update-ref", "-d", &reference, &head])?;
-    }
-    Ok(Removal::Removed)
-}
-
-/// Commits of a branch that are nowhere else.
-fn unmerged(
-    git: &Git,
-    tree: &WorktreeChanged,
-    head: &str,
-    merged: Option<&str>,
-) -> Result<Option<String>, GitError> {
-    if head == tree.base || merged == Some(head) {
-        return Ok(None);
-    }
-    // Git counts the heads of all worktrees to `--all`, this one's too, unless asked not to.
-    let own = format!("--exclude=refs/heads/{}", tree.branch);
-    let count =
-        git.run(["rev-list", "--count", "--single-worktree", head, "--not", &own, "--all"])?;
-    let count: u64 = count.trim().parse().unwrap_or(u64::MAX);
-    Ok((count > 0).then(|| format!("{count} commits of `{}` are not merged", tree.branch)))
-}
-
-/// Commits of submodules lie in the worktree's own git directory, and would go with it.
-fn unsafe_submodules(git: &Git, path: &Path) -> Result<Option<String>, GitError> {
-    let own = git.own_directory(path)?;
-    let modules = own.join("modules");
-    if !modules.is_dir() {
-        return Ok(None);
-    }
-    let status = git.run_in(path, None, ["submodule", "status", "--recursive"])?;
-    let changed = status.lines().find(|line| line.starts_with(['+', 'U']));
-    if let Some(line) = changed {
-        return Ok(Some(format!("a submodule has other commits: {}", line.trim())));
-    }
-    let ahead = git.run_in(
-        path,
-        None,
-        [
-            "submodule",
-            "--quiet",
-            "foreach",
-            "--recursive",
-            "git rev-list --count HEAD --not --remotes; git status --porcelain | wc -l",
-        ],
-    )?;
-    let is_safe = ahead.lines().all(|count| count.trim() == "0");
-    Ok((!is_safe).then(|| "a submodule has work that its remote does not have".to_owned()))
-}
-
 pub(crate) fn some_of(names: &[String]) -> String {
     let more = names.len().saturating_sub(NAMES);
     let listed = names.iter().take(NAMES).map(String::as_str).collect::<Vec<_>>().join(", ");
@@ -368,6 +282,11 @@ pub fn restore(git: &Git, tree: &WorktreeChanged) -> Result<(), GitError> {
     git.run_locked(&lock, ["worktree", "add", "--quiet", &tree.path, &tree.branch])?;
     drop(lock);
     fill(git, path)
+}
+
+/// Where the merged work of a worktree is checked.
+pub fn scratch_of(tree: &str) -> PathBuf {
+    PathBuf::from(format!("{tree}-gates"))
 }
 
 /// A checkout of a commit for checks, in place of what was there before.

@@ -19,6 +19,7 @@ use crate::clock::Clock;
 use crate::conclude;
 use crate::history::History;
 use crate::report;
+use crate::segment_end::checkpoint_of;
 
 /// How many agents there may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,10 +131,12 @@ impl Tree {
         let traces = self.store.dir().traces();
         let mut result = report::result_of(state, state.work().active_ms(), ending, &traces);
         result.final_message = message.or(result.final_message);
-        self.end_dependents(state.id(), ending.status_change(state).to).await?;
+        let to = ending.status_change(state).to;
+        self.end_dependents(state.id(), to).await?;
         if result.status == ResultStatus::BlockedUser && result.hitl_request.is_none() {
             result.hitl_request = self.question_below(state.id())?.as_ref().map(HitlRequest::from);
         }
+        events.extend(checkpoint_of(state, to).await.map(Event::CheckpointMade));
         events.push(Event::AgentEnd(Box::new(result.clone())));
         stream.append(self.now(), events, Level::Synced).await?;
         Ok(result)

@@ -30,8 +30,9 @@ Examples:
 
 Removed are journal, trace and outputs of a task, and its workspace where the
 service made it. Never removed: tasks that have not ended or are needed by
-others, published files, git worktrees, open commitments. Sums of cost and
-counters stay. `keep_days` in [store] does the same once a day.";
+others, published files, open commitments, runs with a worktree that is still
+there (see `windlass workflow prune`). Sums of cost and counters stay.
+`keep_days` in [store] does the same once a day.";
 
 /// The age without a flag and without a setting.
 const DEFAULT_AGE: SignedDuration = SignedDuration::from_hours(30 * 24);

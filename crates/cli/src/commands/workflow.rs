@@ -1,10 +1,14 @@
 //! `workflow`: files of steps that run agents in worktrees.
 
+mod prune;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use windlass_coordinator::workflows::{MAX_ROUNDS, NewRun, RunView, WorkflowView, schema};
+use windlass_coordinator::workflows::{
+    MAX_ROUNDS, NewRun, RunView, Standing, WorkflowView, schema,
+};
 use windlass_core::axes::{Axes, PermissionProfile};
 use windlass_core::command::ExecutionConfig;
 use windlass_core::event::Driver;
@@ -41,6 +45,7 @@ Examples:
   windlass workflow resume 7K2M            with the step that failed
   windlass workflow resume 7K2M --rounds 3 with more rounds for its loop
   windlass workflow cancel 7K2M
+  windlass workflow prune --dry-run        worktrees that ended runs have left
 
 Files are in .windlass/workflows/*.yaml, their prompts in .windlass/spells/*.md.
 Commands in them run only after `windlass trust`.";
@@ -103,6 +108,8 @@ pub enum WorkflowAction {
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
     },
+    /// Remove worktrees that ended runs have left; what would be lost stays
+    Prune(prune::PruneWorktrees),
     /// Print the JSON schema of workflow files
     Schema,
 }
@@ -173,6 +180,7 @@ impl Execute for Workflows {
                 let task = app.coordinator.workflows().find(&run)?;
                 mail::control(&app, &task.to_string(), Control::Cancel { reason })
             }
+            WorkflowAction::Prune(args) => prune::prune(&start.app()?, &args),
             WorkflowAction::Schema => {
                 out(&serde_json::to_string_pretty(&schema()).unwrap_or_default());
                 Ok(0)
@@ -335,10 +343,11 @@ fn status(app: &AppContext, run: Option<&str>, json: bool) -> Result<u8, Failure
             out_json(&serde_json::to_string(&rows).unwrap_or_default());
             return Ok(0);
         }
-        let mut table = Table::new(&["RUN", "WORKFLOW", "STATUS", "STEP"], &[]);
+        let mut table = Table::new(&["RUN", "WORKFLOW", "STATUS", "STANDS", "STEP"], &[]);
         for row in rows {
-            let step = row.step.unwrap_or_default();
-            table.row(vec![row.run.to_string(), row.workflow, row.status.to_string(), step]);
+            let (status, stands) = (row.status.to_string(), row.standing.words().to_owned());
+            let step = shown_line(&row.step.unwrap_or_default());
+            table.row(vec![row.run.to_string(), shown_line(&row.workflow), status, stands, step]);
         }
         show::print_table(&table);
         return Ok(0);
@@ -351,12 +360,18 @@ fn status(app: &AppContext, run: Option<&str>, json: bool) -> Result<u8, Failure
     Ok(0)
 }
 
+fn remark(standing: Standing) -> String {
+    standing.remark().map(|remark| format!(", {remark}")).unwrap_or_default()
+}
+
 fn print(app: &AppContext, view: &RunView) {
     let paint = app.style.results;
     out(&paint.bold(&format!("{} {}", view.run, shown_line(&view.workflow))));
     let detail =
         view.detail.as_ref().map(|detail| format!(": {}", shown_line(&one_line(detail, 200))));
-    out(&format!("{} ({}){}", view.status, view.reason, detail.unwrap_or_default()));
+    let (status, detail) = (view.status, detail.unwrap_or_default());
+    let does = view.activity.as_ref().map(|does| format!(", {does}")).unwrap_or_default();
+    out(&format!("{status} ({}){}{does}{detail}", view.reason, remark(view.standing)));
     let mut table = Table::new(&["STEP", "TYPE", "STATUS", "ATTEMPT", "TASK", "ERROR"], &[3]);
     for step in &view.steps {
         table.row(vec![
@@ -372,12 +387,9 @@ fn print(app: &AppContext, view: &RunView) {
     for tree in &view.worktrees {
         let why = tree.detail.as_ref().map(|why| format!(" ({})", shown_line(why)));
         let path = shown_line(&tree.path);
-        out(&format!(
-            "worktree {}: {path} on {}{}",
-            tree.state,
-            tree.branch,
-            why.unwrap_or_default()
-        ));
+        let (state, why) = (&tree.state, why.unwrap_or_default());
+        let remark = remark(tree.standing);
+        out(&format!("worktree {state}{remark}: {path} on {}{why}", tree.branch));
     }
     for worker in &view.workers {
         let (step, activity) = (worker.step.clone(), worker.activity.clone());
@@ -387,6 +399,9 @@ fn print(app: &AppContext, view: &RunView) {
         for claim in &worker.claims {
             out(&format!("worker {step}: will edit {}", shown_line(claim)));
         }
+    }
+    if view.standing == Standing::LeftOver {
+        note("`windlass workflow prune --dry-run` says what can go, and why the rest stays");
     }
     for merge in &view.merges {
         let files = match merge.files.is_empty() {

@@ -44,6 +44,7 @@ mod looking;
 mod words;
 mod workflows;
 mod workflow_rules;
+mod workflow_leavings;
 mod cut_outputs;
 mod setup;
 mod demo;

@@ -114,7 +114,7 @@ fn merged_after_an_answer(program: &Program, runner: &str) {
     assert_eq!(left.lines().count(), 1, "{left}");
 }
 
-/// The real `@anthropic-ai/claude-code`: WF-008…WF-016.
+/// WF-001, WF-008…WF-016: the real `@anthropic-ai/claude-code`.
 #[test]
 fn claude_code_makes_a_change_that_is_asked_about_and_merged() {
     let script = format!(
@@ -234,12 +234,27 @@ fn a_worker_that_edits_what_another_has_claimed_is_refused() {
     program.server.requests_reach_blocking(6);
     let workers = program.windlass(&["parallel", "status", "--json"]).expect(0);
     let workers: Vec<Value> = serde_json::from_str(&workers.stdout).unwrap();
+    let runs = program.windlass(&["workflow", "status", "--json"]).expect(0).stdout;
+    let runs: Value = serde_json::from_str(&runs).unwrap();
+    let own = ["workflow", "status", runs[0]["run"].as_str().unwrap()];
+    let view = program.windlass(&[&own[..], &["--json"]].concat()).expect(0).stdout;
+    let view: Value = serde_json::from_str(&view).unwrap();
+    let in_words = program.windlass(&own).expect(0).stdout;
     let shown = program.windlass(&["tasks"]).expect(0).stdout;
     let listed = program.windlass(&["tasks", "--json"]).expect(0).stdout;
     looked.open();
     end(run).expect(0);
 
     assert_eq!(workers.len(), 2, "{workers:?}");
+    let tasks = |workers: &[Value]| -> Vec<Value> {
+        workers.iter().map(|one| one["task"].clone()).collect()
+    };
+    assert_eq!(
+        tasks(view["workers"].as_array().unwrap()),
+        tasks(&workers),
+        "the run shows its own"
+    );
+    assert!(in_words.contains("will edit lib.rs lines 1-3 (one)"), "{in_words}");
     let paths: Vec<&str> =
         workers.iter().map(|one| one["worktree_path"].as_str().unwrap()).collect();
     assert_ne!(paths[0], paths[1]);
@@ -271,6 +286,51 @@ echo '{"type":"result","subtype":"success","is_error":false,"result":"```json\n{
 /// MS-212: another program reads who has claimed a place, and no person is asked about it.
 #[test]
 fn another_program_is_refused_what_a_worker_has_claimed() {
+    let (answer, _) = answer_to_an_edit("claude", EDITOR);
+    assert!(answer.contains(r#""behavior":"deny""#), "{answer}");
+    assert!(answer.contains("lib.rs lines 1-3 (one) is being edited by task_"), "{answer}");
+}
+
+/// The app server of codex, as far as one change of a file needs it. It waits for a file before it asks.
+const CODEX: &str = r#"#!/usr/bin/env python3
+import json, os, sys, time
+
+def say(**message):
+    print(json.dumps(message), flush=True)
+
+for line in sys.stdin:
+    message = json.loads(line)
+    method, number = message.get("method"), message.get("id")
+    if method == "initialize":
+        say(id=number, result={})
+    elif method == "thread/start":
+        say(id=number, result={"thread": {"id": "t1"}})
+    elif method == "turn/start":
+        say(id=number, result={"turn": {"id": "u1"}})
+        while not os.path.exists("go"):
+            time.sleep(0.1)
+        change = {"path": os.path.abspath("lib.rs"), "kind": {"type": "update"}, "diff": "-    1\n+    3"}
+        say(method="item/started", params={"item": {"type": "fileChange", "id": "i1", "changes": [change]}})
+        say(method="item/fileChange/requestApproval", id=77, params={"itemId": "i1"})
+    elif number == 77:
+        open("answer.txt", "w").write(line)
+        said = '```json\n{"success": true, "summary": "left it"}\n```'
+        say(method="item/completed", params={"item": {"type": "agentMessage", "text": said}})
+        say(method="turn/completed", params={"turn": {"status": "completed"}})
+"#;
+
+/// MS-137, MS-212: codex says which files it would change; one that a worker has claimed is declined with its name.
+#[test]
+fn codex_is_refused_a_file_that_a_worker_has_claimed() {
+    let (answer, said) = answer_to_an_edit("codex", CODEX);
+    assert!(answer.contains(r#""decision":"decline""#), "{answer}");
+    assert!(said.contains("lib.rs is being edited by task_"), "{said}");
+    assert!(said.contains("which has claimed lib.rs lines 1-3 (one)"), "{said}");
+}
+
+/// A worker of ours has claimed a function, and another program asks to edit it; what it is answered, and what is
+/// journaled of it.
+fn answer_to_an_edit(runner: &str, script: &str) -> (String, String) {
     let looked = Gate::new();
     let server = ModelServer::start_empty();
     let last = looked.clone();
@@ -289,12 +349,12 @@ fn another_program_is_refused_what_a_worker_has_claimed() {
     fs::create_dir_all(&settings).unwrap();
     fs::write(
         settings.join("config.toml"),
-        "[runners.programs.claude]\nprogram = \"./editor.sh\"\n",
+        format!("[runners.programs.{runner}]\nprogram = \"./editor.sh\"\n"),
     )
     .unwrap();
     let top = program.workspace();
     fs::write(top.join("lib.rs"), "fn one() -> u32 {\n    1\n}\n").unwrap();
-    fs::write(top.join("editor.sh"), EDITOR).unwrap();
+    fs::write(top.join("editor.sh"), script).unwrap();
     Command::new("chmod").args(["+x", "editor.sh"]).current_dir(top).status().unwrap();
     let both = "
 name: small
@@ -305,16 +365,17 @@ steps:
       - {name: own, type: agent, spell: \"Edit it.\\nNow.\"}
       - {name: other, type: agent, runner: claude, spell: \"Edit it.\\nToo.\"}
 ";
-    workflow(&program, both);
+    workflow(&program, &both.replace("claude", runner));
     let run = program.start(&["workflow", "run", "small", "--permission-profile", "trusted"]);
     let begun = Instant::now();
-    let other = loop {
+    let (other, task) = loop {
         let workers = program.windlass(&["parallel", "status", "--json"]).expect(0).stdout;
         let workers: Vec<Value> = serde_json::from_str(&workers).unwrap_or_default();
         let has_claim = workers.iter().any(|one| one["claims"] != serde_json::json!([]));
-        let other = workers.iter().find(|one| one["runner"] == "claude");
+        let other = workers.iter().find(|one| one["runner"] == runner);
         if let (true, Some(other)) = (has_claim, other) {
-            break Path::new(other["worktree_path"].as_str().unwrap()).to_owned();
+            let task = other["task"].as_str().unwrap().to_owned();
+            break (Path::new(other["worktree_path"].as_str().unwrap()).to_owned(), task);
         }
         assert!(begun.elapsed() < PATIENCE, "{workers:?}");
         std::thread::sleep(Duration::from_millis(100));
@@ -326,8 +387,7 @@ steps:
     let answer = fs::read_to_string(other.join("answer.txt")).unwrap();
     looked.open();
     end(run).expect(0);
-    assert!(answer.contains(r#""behavior":"deny""#), "{answer}");
-    assert!(answer.contains("lib.rs lines 1-3 (one) is being edited by task_"), "{answer}");
+    (answer, program.windlass(&["events", &task, "--json"]).expect(0).stdout)
 }
 
 /// One prompt by two runners, the results side by side, one picked and merged.

@@ -76,6 +76,25 @@ fn workflows_runs_and_workers_are_pages() {
     screen.leave();
 }
 
+/// A run that is over and has left a worktree is not taken for one that has ended cleanly.
+#[test]
+fn a_run_that_was_not_cleaned_up_is_seen_in_the_terminal() {
+    let program = workflows::approved(
+        "  - {name: work, type: script, command: 'echo x > new.txt'}\n  - {name: wait, type: ask, question: Ready?}\n",
+    );
+    program.windlass(&["workflow", "run", "w"]).expect(3);
+    program.windlass(&["workflow", "cancel", "w"]).expect(0);
+    let mut screen = Screen::open(&program, &[]);
+    screen.says("/workflow");
+    screen.until("Workflows of this directory");
+    screen.until("not cleaned up");
+    screen.types("\u{1b}[B");
+    screen.until("windlass workflow prune --dry-run");
+    screen.types(ESCAPE);
+    screen.until_gone("Workflows of this directory");
+    screen.leave();
+}
+
 /// AX-071, AX-093, AX-096: the plan, what is promised, and a role taken from the list of its tools.
 #[test]
 fn the_plan_commitments_and_roles_are_pages() {

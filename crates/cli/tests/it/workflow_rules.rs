@@ -1,7 +1,7 @@
 //! What broke elsewhere in workflows and worktrees, and does not here: `docs/workflows.md` has the list.
 
 use serde_json::Value;
-use windlass_testkit::{Answer, ModelServer};
+use windlass_testkit::{Answer, Gate, ModelServer};
 
 use crate::program::Program;
 use crate::terminal::{Terminal, remains};
@@ -101,9 +101,76 @@ fn a_set_up_that_failed_runs_again() {
     program.windlass(&["trust", "--yes"]).expect(0);
     let error = program.windlass(&["workflow", "run", "w"]).expect(1).stderr;
     assert!(error.contains("the set-up of its worktree: exit code 1"), "{error}");
-    std::fs::write(worktree(&program).join("key.txt"), "").unwrap();
+    let first = worktree(&program);
+    std::fs::write(first.join("key.txt"), "").unwrap();
     program.windlass(&["workflow", "resume", "w"]).expect(0);
+    assert_eq!(worktree(&program), first, "programs keep their history by its path");
     assert_eq!(steps(&program).last().unwrap(), "use succeeded");
+}
+
+/// What a person says to a run is accepted while its worktree is set up, and read by the agent at work, or the next.
+#[test]
+fn what_is_said_to_a_run_reaches_its_agent() {
+    let (gate, server) = (Gate::new(), ModelServer::start_empty());
+    let waits = gate.clone();
+    server.answer_with(move |request| {
+        Some(match request.replies {
+            0 => Answer::script("bash: 'true'").gated(0, &waits),
+            _ => Answer::script(
+                "say: |\n  ```json\n  {\"success\": true, \"summary\": \"done\"}\n  ```",
+            ),
+        })
+    });
+    let program = Program::with(server);
+    put(
+        &program,
+        FILE,
+        "worktree: {setup: 'until test -e go; do sleep 0.1; done'}\nsteps:\n  - {name: a, type: agent, spell: \"Think.\\nHard.\"}\n",
+    );
+    put(&program, ".gitignore", "go\n");
+    here(
+        &program,
+        "git init -q -b main; git config user.name Ada; git config user.email a@b.c; git add -A; git commit -qm start",
+    );
+    program.windlass(&["trust", "--yes"]).expect(0);
+    let mut child = program.start(&["workflow", "run", "w"]);
+    let begun = std::time::Instant::now();
+    let tree = loop {
+        let shown = program.windlass(&["workflow", "status", "w", "--json"]).stdout;
+        let view: Value = serde_json::from_str(&shown).unwrap_or_default();
+        let path = view["worktrees"][0]["path"].as_str().map(std::path::PathBuf::from);
+        if let Some(path) = path.filter(|_| view["worktrees"][0]["state"] == "preparing") {
+            break path;
+        }
+        assert!(begun.elapsed().as_secs() < 60, "{view}");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    };
+    let run = run(&program);
+    program.windlass(&["send", &run, "use tabs"]).expect(0);
+    std::fs::write(tree.join("go"), "").unwrap();
+    program.server.requests_reach_blocking(1);
+    program.windlass(&["send", &run, "and be quick"]).expect(0);
+    gate.open();
+    assert!(child.wait().unwrap().success());
+    let requests = program.server.requests();
+    assert!(requests[0].json().to_string().contains("use tabs"), "{}", requests[0].json());
+    assert!(requests[1].json().to_string().contains("and be quick"), "{}", requests[1].json());
+    let error = program.windlass(&["send", &run, "too late"]).expect(2).stderr;
+    assert!(error.contains("is a run of a workflow and has ended"), "{error}");
+}
+
+/// What a clean-up removes does not keep a worktree.
+#[test]
+fn a_clean_up_runs_before_a_worktree_goes() {
+    let program = repository("  - {name: build, type: script, command: 'echo big > build.tmp'}\n");
+    let text = program.file(FILE);
+    put(&program, FILE, &format!("worktree: {{cleanup: sh ./sweep.sh}}\n{text}"));
+    put(&program, "sweep.sh", "rm build.tmp\n");
+    here(&program, "git add -A && git commit -qm sweep");
+    program.windlass(&["trust", "--yes"]).expect(0);
+    program.windlass(&["workflow", "run", "w", "--permission-profile", "trusted"]).expect(0);
+    assert_eq!(status(&program)["worktrees"][0]["state"], "removed", "{}", status(&program));
+    assert!(!worktree(&program).exists());
 }
 
 /// A test that is not steady does not hold up the queue; one that fails twice does.
@@ -175,7 +242,12 @@ fn a_question_of_a_program_is_asked_at_the_terminal() {
     put(
         &program,
         "asker.sh",
-        "read -p 'Deploy to production? [y/N] ' answer\necho \"$answer\" > answer.txt\n",
+        "read -p 'Deploy to production? [y/N] ' answer\necho \"$answer\" > answer.txt\ncat out.md\n",
+    );
+    put(
+        &program,
+        "out.md",
+        "Deployed.\n\n```json\n{\"success\": true, \"summary\": \"it is live\"}\n```\n",
     );
     here(&program, "git add -A && git commit -qm asker");
     program.windlass(&["trust", "--yes"]).expect(0);
@@ -187,6 +259,8 @@ fn a_question_of_a_program_is_asked_at_the_terminal() {
     let written = terminal.end().0;
     let answer = std::fs::read_to_string(worktree(&program).join("answer.txt"));
     assert_eq!(answer.ok().as_deref(), Some("y\n"), "{}", remains(&written));
+    let step = &status(&program)["steps"][0];
+    assert_eq!(step["output"]["summary"], "it is live", "{step}\n{}", remains(&written));
 }
 
 /// Twelve workers at once in a repository of some size; three of them change the same line, and everything is merged one

@@ -20,6 +20,12 @@ replies:
       {"success": true, "summary": "added it", "outputs": {"file": "login.txt"}}
       ```
   - {turn: 0, task: Say nothing, say: I did it.}
+  - turn: 0
+    task: Give up
+    say: |
+      ```json
+      {"success": false, "summary": "gave up", "error": "the door is locked"}
+      ```
   - {turn: 0, task: Resolve the conflicts, bash: 'git merge -q main; printf "both\n" > a.txt; git add -A && git commit -qm resolved'}
   - turn: 1
     task: Resolve the conflicts
@@ -106,7 +112,7 @@ pub const WHOLE: &str = "
   - {name: land, type: merge, message: 'Login: {{.login.summary}}'}
 ";
 
-/// WF-001, WF-003, WF-004, WF-005, WF-025, WF-027, WF-041, WF-048, WF-049, WF-050, WF-059: the spell is rendered and wrapped, the agent
+/// WF-001, WF-003, WF-004, WF-005, WF-025, WF-041, WF-048, WF-049, WF-050, WF-059: the spell is rendered and wrapped, the agent
 /// works in the run's worktree, and what it said is in the run.
 #[test]
 fn a_run_works_in_its_worktree_and_lands() {
@@ -170,6 +176,24 @@ fn an_agent_without_an_output_block_fails_its_step() {
         (Some("blocked"), Some("error"))
     );
     assert!(worktree(&program).exists(), "its worktree is kept");
+}
+
+/// WF-028, WF-029, WF-062: an agent says itself that it could not do its step; the run is blocked with its words, or the
+/// next step sees that it failed.
+#[test]
+fn an_agent_that_reports_a_failure_fails_its_step() {
+    let step = "  - {name: open, type: agent, spell: \"Give up.\\nNow.\"}\n";
+    let program = repository(step);
+    let error = program.windlass(&["workflow", "run", "w"]).expect(1).stderr;
+    assert!(error.contains("step `open`: the door is locked"), "{error}");
+    let view = status(&program);
+    assert_eq!((&view["status"], &view["reason"]), (&"blocked".into(), &"error".into()));
+    assert!(view["detail"].as_str().unwrap().contains("the door is locked"), "{view}");
+    let next = "  - {name: next, type: script, command: 'echo failed={{.previous.failed}} success={{.previous.success}} {{.open.error}}'}\n";
+    let program = approved(&(step.replace("spell:", "on_fail: continue, spell:") + next));
+    program.windlass(&["workflow", "run", "w"]).expect(0);
+    let printed = &status(&program)["steps"][1]["output"]["output"];
+    assert_eq!(printed, "failed=true success=false the door is locked");
 }
 
 /// Unapproved commands: one question shows them all, and its answer is remembered.
@@ -465,7 +489,11 @@ fn a_cancelled_run_keeps_its_worktree() {
     program.windlass(&["workflow", "run", "w"]).expect(3);
     program.windlass(&["workflow", "cancel", "w", "--reason", "enough"]).expect(0);
     assert_eq!(status(&program)["status"], "cancelled");
-    assert_eq!(std::fs::read_to_string(worktree(&program).join("new.txt")).unwrap(), "precious\n");
+    let tree = worktree(&program);
+    assert_eq!(std::fs::read_to_string(tree.join("new.txt")).unwrap(), "precious\n");
+    let place = tree.display().to_string();
+    let seen = program.windlass(&["exec", "--workspace", &place, "cat new.txt"]).expect(0);
+    assert!(seen.stdout.contains("precious"), "a person steps into it: {}", seen.stdout);
 }
 
 #[test]

@@ -87,11 +87,12 @@ impl<'a> WorkflowCommand<'a> {
                     run.run.to_string(),
                     run.workflow,
                     run.status.to_string(),
+                    run.standing.words().to_owned(),
                     run.step.unwrap_or_default(),
                 ]
             };
             let rows = runs.into_iter().map(row).collect();
-            blocks.push(Block::table(&["RUN", "WORKFLOW", "STATUS", "STEP"], &[], rows));
+            blocks.push(Block::table(&["RUN", "WORKFLOW", "STATUS", "STANDS", "STEP"], &[], rows));
         }
         Ok(self.invocation.reply(blocks))
     }
@@ -124,6 +125,7 @@ fn run_blocks(view: &RunView) -> Vec<Block> {
         ("status", format!("{} ({})", view.status, view.reason)),
     ];
     fields.extend(view.detail.clone().map(|detail| ("why", detail)));
+    fields.extend(view.standing.remark().map(|remark| ("stands", remark.to_owned())));
     fields.extend(
         view.worktrees.iter().map(|tree| ("worktree", format!("{} {}", tree.path, tree.state))),
     );

@@ -9,10 +9,14 @@ use windlass_core::event::{
 use windlass_core::id::TaskId;
 use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_workflow::RunState;
+use windlass_workflow::runner::Activity;
 
-use super::Workflows;
+use super::{Standing, Workflows};
 use crate::Error;
 use crate::parallel::WorkerView;
+
+/// The status of a step that has not ended.
+const RUNNING: &str = "running";
 
 /// A run in a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -20,6 +24,7 @@ pub struct RunRow {
     pub run: TaskId,
     pub workflow: String,
     pub status: TaskStatus,
+    pub standing: Standing,
     /// The step that began last.
     pub step: Option<String>,
     pub created_at: Timestamp,
@@ -35,6 +40,9 @@ pub struct RunView {
     pub status: TaskStatus,
     pub reason: StatusReason,
     pub detail: Option<String>,
+    pub standing: Standing,
+    /// What is done for it now: that it merges, or what a worker of it does.
+    pub activity: Option<String>,
     /// In the order in which they began.
     pub steps: Vec<StepView>,
     pub worktrees: Vec<WorktreeView>,
@@ -68,6 +76,7 @@ pub struct StepView {
 pub struct WorktreeView {
     pub name: String,
     pub state: String,
+    pub standing: Standing,
     pub path: String,
     pub branch: String,
     pub base: String,
@@ -90,16 +99,28 @@ pub struct MergeView {
 impl Workflows<'_> {
     /// Runs, the newest first.
     pub fn runs(self, limit: u32) -> Result<Vec<RunRow>, Error> {
-        let rows = self.coordinator.store.tasks().workflow_runs(limit)?;
-        let row = |row: windlass_store::WorkflowRunRow| RunRow {
-            run: row.task,
-            workflow: row.workflow,
-            status: row.status,
-            step: row.step,
-            created_at: row.created_at,
-            updated_at: row.updated_at,
-        };
-        Ok(rows.into_iter().map(row).collect())
+        let workers = self.coordinator.parallel().workers()?;
+        let mut runs = Vec::new();
+        for row in self.coordinator.store.tasks().workflow_runs(limit)? {
+            let Some(task) = self.coordinator.tasks().get(row.task)? else { continue };
+            let trees = match row.status.is_terminal() {
+                true => self.coordinator.tasks().journal(row.task)?,
+                // Only of one that has ended it matters what is left of it.
+                false => Vec::new(),
+            };
+            let state = RunState::fold(trees.iter().map(|record| &record.event));
+            let trees = state.worktrees.values();
+            runs.push(RunRow {
+                run: row.task,
+                workflow: row.workflow,
+                status: row.status,
+                standing: Standing::of_run(self.coordinator, &task, trees, &workers)?,
+                step: row.step,
+                created_at: row.created_at,
+                updated_at: row.updated_at,
+            });
+        }
+        Ok(runs)
     }
 
     /// A run by its id, by the end of it, or the newest one of a workflow.
@@ -127,7 +148,21 @@ impl Workflows<'_> {
             step.checkpoint_ref = task.flatten().and_then(|task| task.checkpoint_ref);
         }
         let workers = self.coordinator.parallel().workers()?;
+        let trees = state.worktrees.values();
+        let standing = Standing::of_run(self.coordinator, &row, trees.clone(), &workers)?;
+        let is_merging = |step: &StepView| step.kind == "merge" && step.status == RUNNING;
+        let activity = match steps.iter().any(is_merging) {
+            true => Some(Activity::Merging.to_string()),
+            false => {
+                workers.iter().filter(|one| one.run == run).find_map(|one| one.activity.clone())
+            }
+        };
         Ok(RunView {
+            standing,
+            activity: activity.filter(|_| standing == Standing::Working),
+            worktrees: trees
+                .map(|tree| worktree(tree, standing.of_worktree(tree, &workers)))
+                .collect(),
             workers: workers.into_iter().filter(|worker| worker.run == run).collect(),
             run,
             workflow: source.name.clone(),
@@ -136,7 +171,6 @@ impl Workflows<'_> {
             reason: row.reason,
             detail: row.detail,
             steps,
-            worktrees: state.worktrees.values().map(worktree).collect(),
             merges: state.merges.values().map(merge).collect(),
         })
     }
@@ -163,7 +197,7 @@ fn steps(records: &[Record]) -> Vec<StepView> {
                 kind: started.kind.clone(),
                 attempt: started.attempt,
                 task: started.task,
-                status: "running".to_owned(),
+                status: RUNNING.to_owned(),
                 started_at: Some(record.at),
                 ended_at: None,
                 output: Value::Null,
@@ -205,10 +239,11 @@ fn steps(records: &[Record]) -> Vec<StepView> {
     steps
 }
 
-fn worktree(tree: &WorktreeChanged) -> WorktreeView {
+fn worktree(tree: &WorktreeChanged, standing: Standing) -> WorktreeView {
     WorktreeView {
         name: tree.name.clone(),
         state: tree.state.to_string(),
+        standing,
         path: tree.path.clone(),
         branch: tree.branch.clone(),
         base: tree.base.clone(),

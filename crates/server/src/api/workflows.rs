@@ -1,5 +1,7 @@
 //! Workflows and their runs. A run is a task: it is paused, resumed and cancelled as one.
 
+mod worktrees;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -33,6 +35,7 @@ pub(super) fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(list))
         .routes(routes!(list_runs, start))
         .routes(routes!(get_run))
+        .merge(worktrees::routes())
 }
 
 /// Where the workflows are.
@@ -103,6 +106,9 @@ struct RunEntry {
     run_id: String,
     workflow: String,
     status: String,
+    /// `working`, `queued`, `waiting`, `paused`, `stalled`, `left_over` (ended, with a worktree that is still there) or
+    /// `ended`.
+    standing: String,
     /// The step that began last.
     step: Option<String>,
     created_at: String,
@@ -115,6 +121,7 @@ impl From<&RunRow> for RunEntry {
             run_id: row.run.to_string(),
             workflow: row.workflow.clone(),
             status: row.status.to_string(),
+            standing: row.standing.to_string(),
             step: row.step.clone(),
             created_at: row.created_at.to_string(),
             updated_at: row.updated_at.to_string(),
@@ -216,6 +223,8 @@ struct StepEntry {
     /// What later steps find under its name.
     output: serde_json::Value,
     error: Option<String>,
+    /// The git ref of its task's last checkpoint.
+    checkpoint_ref: Option<String>,
 }
 
 impl From<StepView> for StepEntry {
@@ -230,6 +239,7 @@ impl From<StepView> for StepEntry {
             ended_at: step.ended_at.map(|at| at.to_string()),
             output: step.output,
             error: step.error,
+            checkpoint_ref: step.checkpoint_ref,
         }
     }
 }
@@ -239,6 +249,8 @@ impl From<StepView> for StepEntry {
 struct WorktreeEntry {
     name: String,
     state: String,
+    /// As that of its run, and `ended` when it is gone.
+    standing: String,
     path: String,
     branch: String,
     /// The commit that it began at.
@@ -276,6 +288,10 @@ struct RunDetails {
     status: String,
     reason: String,
     detail: Option<String>,
+    /// As in the list of runs.
+    standing: String,
+    /// `thinking`, `writing`, `running_command`, `waiting` or `merging`, where it is known.
+    activity: Option<String>,
     steps: Vec<StepEntry>,
     worktrees: Vec<WorktreeEntry>,
     merges: Vec<MergeEntry>,
@@ -286,6 +302,7 @@ impl From<RunView> for RunDetails {
         let worktree = |tree: windlass_coordinator::workflows::WorktreeView| WorktreeEntry {
             name: tree.name,
             state: tree.state,
+            standing: tree.standing.to_string(),
             path: tree.path,
             branch: tree.branch,
             base: tree.base,
@@ -299,6 +316,8 @@ impl From<RunView> for RunDetails {
             status: view.status.to_string(),
             reason: view.reason.to_string(),
             detail: view.detail,
+            standing: view.standing.to_string(),
+            activity: view.activity,
             steps: view.steps.into_iter().map(StepEntry::from).collect(),
             worktrees: view.worktrees.into_iter().map(worktree).collect(),
             merges: view.merges.into_iter().map(MergeEntry::from).collect(),

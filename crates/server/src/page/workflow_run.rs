@@ -8,15 +8,16 @@ use serde_json::Value;
 use windlass_coordinator::Error;
 use windlass_coordinator::parallel::TryView;
 use windlass_coordinator::views::{Filter, OpenQuestion};
-use windlass_coordinator::workflows::{MergeView, RunView, StepView, WorktreeView};
+use windlass_coordinator::workflows::{MergeView, RunView, Standing, StepView, WorktreeView};
 use windlass_core::id::TaskId;
 use windlass_core::shown::{shown, shown_line};
 use windlass_term::{numbers, strip_controls};
 
 use super::live::{PageContent, Part};
+use super::pieces::Tone;
 use super::question::{self, AskedCall};
 use super::view::{Reading, View};
-use super::workflows::{may_see_run, status_chip, step_tone};
+use super::workflows::{may_see_run, standing_chip, step_tone};
 use super::{diff, pieces, session};
 
 pub struct WorkflowRunPage {
@@ -69,8 +70,9 @@ fn head(view: &RunView) -> Markup {
         header.page-head {
             div.page-title { h1 dir="auto" { (pieces::goal_line(title)) } }
             div.page-facts {
-                (status_chip(view.status))
+                (standing_chip(view.status, view.standing))
                 span.fact { "workflow " code { (shown_line(&view.workflow)) } }
+                @if let Some(does) = &view.activity { span.fact { (shown_line(does)) } }
                 @if let Some(detail) = &view.detail { span.fact dir="auto" { (pieces::goal_line(detail)) } }
                 a.fact href=(format!("/tasks/{}", view.run)) { "Timeline and events" }
                 a.fact href="/workflows" { "All runs" }
@@ -196,8 +198,12 @@ fn worktrees(trees: &[WorktreeView]) -> Markup {
                             }
                         }
                         span.chip { (shown_line(&tree.state)) }
+                        @if let Some(remark) = tree.standing.remark() { span.chip.(Tone::Warning.class()) { (remark) } }
                     }
                 }
+            }
+            @if trees.iter().any(|tree| tree.standing == Standing::LeftOver) {
+                p.hint { code { "windlass workflow prune --dry-run" } " says which of them can go, and why the rest stays." }
             }
         }
     }

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use windlass_coordinator::Error;
 use windlass_coordinator::parallel::WorkerView;
-use windlass_coordinator::workflows::{RunView, StepView};
+use windlass_coordinator::workflows::{RunView, Standing, StepView};
 use windlass_core::id::TaskId;
 use windlass_core::shown::shown_line;
 use windlass_core::status::TaskStatus;
@@ -85,7 +85,7 @@ fn run(view: &RunView, updated_at: jiff::Timestamp) -> Markup {
                     @if let Some(detail) = &view.detail { span dir="auto" { (pieces::goal_line(detail)) } }
                 }
             }
-            (status_chip(view.status))
+            (standing_chip(view.status, view.standing))
         }
     }
 }
@@ -126,6 +126,14 @@ pub fn status_chip(status: TaskStatus) -> Markup {
         TaskStatus::Todo | TaskStatus::Paused | TaskStatus::Cancelled => Tone::Quiet,
     };
     html! { span.chip.(tone.class()) { (status) } }
+}
+
+/// Where a run stands: its status, or what that does not say by itself.
+pub fn standing_chip(status: TaskStatus, standing: Standing) -> Markup {
+    html! {
+        (status_chip(status))
+        @if let Some(remark) = standing.remark() { span.chip.(Tone::Warning.class()) { (remark) } }
+    }
 }
 
 /// A worker in its worktree: what it does, what it will edit, and whether it gives signs of life.

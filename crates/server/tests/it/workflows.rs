@@ -75,6 +75,51 @@ async fn a_workflow_is_started_once_watched_and_answered_over_http() {
     world.stop().await;
 }
 
+/// Worktrees that runs have left are listed with what pruning would do and why, to those who may see the runs.
+#[tokio::test(flavor = "multi_thread")]
+async fn worktrees_that_are_left_are_listed_and_pruned_over_http() {
+    let (mut world, repository) = (world().await, repository());
+    let file = repository.path().join(".windlass/workflows/think.yaml");
+    std::fs::write(file, "steps:\n  - {name: think, type: agent, spell: \"Think.\\nHard.\"}\n")
+        .unwrap();
+    world.serve_tasks();
+    let wanted = json!({ "workflow": "think", "directory": repository.path() });
+    let (status, made) = answer(world.post("/v1/workflows/runs", &wanted)).await;
+    assert_eq!(status, 201, "{made}");
+    let run = made["run_id"].as_str().unwrap().to_owned();
+    let path = format!("/v1/workflows/runs/{run}");
+    // Its agent ends without the block that it owes.
+    let view = poll(&world, &path, |view| view["status"] == "blocked").await;
+    assert_eq!(
+        (&view["standing"], &view["reason"]),
+        (&json!("waiting"), &json!("error")),
+        "{view}"
+    );
+    let prune = || world.post("/v1/workflows/worktrees/prune", &json!({ "run_id": run }));
+    let (_, kept) = answer(prune()).await;
+    assert_eq!(kept["worktrees"][0]["why"], "its run is blocked", "{kept}");
+    let cancel = format!("/v1/tasks/{run}/cancel");
+    assert!(answer(world.post(&cancel, &json!({}))).await.0 < 300);
+    let view = poll(&world, &path, |view| view["status"] == "cancelled").await;
+    assert_eq!(view["standing"], "left_over", "{view}");
+    assert_eq!(view["worktrees"][0]["standing"], "left_over", "{view}");
+    let (_, left) = answer(world.get("/v1/workflows/worktrees")).await;
+    let one = &left["worktrees"][0];
+    assert_eq!((&one["fate"], &one["run_id"]), (&json!("remove"), &json!(run)), "{left}");
+    let (_, others) = answer(world.by("bob-token", Method::GET, "/v1/workflows/worktrees")).await;
+    assert_eq!(others["worktrees"], json!([]));
+    let odd = json!({ "run_id": "nobody" });
+    assert_eq!(problem(world.post("/v1/workflows/worktrees/prune", &odd)).await.0, 422);
+    let viewer = world.by("vic-token", Method::POST, "/v1/workflows/worktrees/prune");
+    assert_eq!(problem(viewer.json(&json!({}))).await.0, 403);
+    let (status, done) = answer(prune()).await;
+    assert_eq!((status, &done["worktrees"][0]["fate"]), (200, &json!("remove")), "{done}");
+    assert!(!std::path::Path::new(one["path"].as_str().unwrap()).exists());
+    assert_eq!(answer(prune()).await.1["worktrees"], json!([]), "again, and nothing is left");
+    assert_eq!(poll(&world, &path, |_| true).await["standing"], "ended");
+    world.stop().await;
+}
+
 #[tokio::test]
 async fn runs_that_cannot_be_are_refused_and_others_are_not_shown() {
     let (world, repository) = (world().await, repository());

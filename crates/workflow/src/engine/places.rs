@@ -218,13 +218,10 @@ impl Worktrees<'_> {
             self.tree_script(&tree, "cleanup", cleanup).await?;
         }
         let tree = self.change(tree, WorktreeState::Removing, None).await?;
-        let merged = self.engine.journal.read(|_, run| merged_head(run, &tree.branch)).await;
+        let merged = self.engine.journal.read(|_, run| run.merged_heads(&tree.branch)).await;
         let wanted = tree.clone();
-        let removal = self
-            .engine
-            .repository
-            .with(move |git| worktree::remove(git, &wanted, merged.as_deref()))
-            .await?;
+        let removal =
+            self.engine.repository.with(move |git| worktree::remove(git, &wanted, &merged)).await?;
         match &removal {
             Removal::Removed => self.change(tree, WorktreeState::Removed, None).await?,
             Removal::Kept(why) => self.change(tree, WorktreeState::Kept, Some(why.clone())).await?,
@@ -240,14 +237,6 @@ pub(super) fn outer(run: &RunState, name: &str) -> Option<WorktreeChanged> {
     }
     let outer = name.rsplit_once('-').map_or("", |(outer, _)| outer);
     run.worktrees.get(outer).cloned()
-}
-
-/// The head of a branch that a merge has taken to its target.
-fn merged_head(run: &RunState, branch: &str) -> Option<String> {
-    let is_it = |merge: &&windlass_core::event::MergeChanged| {
-        merge.branch == branch && merge.state == windlass_core::event::MergeState::Merged
-    };
-    run.merges.values().find(is_it).map(|merge| merge.head.clone())
 }
 
 fn ports(run: &RunState) -> Vec<u16> {

@@ -25,6 +25,9 @@ impl Repository {
             GitError::NoRepository(_) => {
                 format!("{error}; run `git init`, or write `worktree: false` into the workflow")
             }
+            GitError::Missing => {
+                format!("{error}; install it, or write `worktree: false` into the workflow")
+            }
             other => other.to_string(),
         })?;
         Ok(Self(Some(git)))

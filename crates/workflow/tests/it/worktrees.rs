@@ -81,12 +81,12 @@ fn nothing_that_would_be_lost_is_removed() {
     let tree = repository.worktree("one");
     let path = Path::new(&tree.path);
     write(path, "new/file.txt", "x");
-    assert_eq!(kept(worktree::remove(&git, &tree, None).unwrap()), "not committed: new/file.txt");
+    assert_eq!(kept(worktree::remove(&git, &tree, &[]).unwrap()), "not committed: new/file.txt");
     by_hand(path, "git add -A && git commit -qm work");
-    let why = kept(worktree::remove(&git, &tree, None).unwrap());
-    assert_eq!(why, "1 commits of `windlass/one` are not merged");
+    let why = kept(worktree::remove(&git, &tree, &[]).unwrap());
+    assert_eq!(why, "1 commit of `windlass/one` is not merged");
     write(path, "a.txt", "changed");
-    assert_eq!(kept(worktree::remove(&git, &tree, None).unwrap()), "not committed: a.txt");
+    assert_eq!(kept(worktree::remove(&git, &tree, &[]).unwrap()), "not committed: a.txt");
     assert!(path.join("new/file.txt").exists());
 }
 
@@ -99,9 +99,9 @@ fn a_merged_worktree_goes_with_its_branch() {
     write(path, "b.txt", "x");
     by_hand(path, "git add -A && git commit -qm work");
     repository.by_hand("git merge -q windlass/one");
-    assert_eq!(worktree::remove(&git, &tree, None).unwrap(), Removal::Removed);
+    assert_eq!(worktree::remove(&git, &tree, &[]).unwrap(), Removal::Removed);
     assert_eq!(
-        worktree::remove(&git, &tree, None).unwrap(),
+        worktree::remove(&git, &tree, &[]).unwrap(),
         Removal::Removed,
         "again after a crash"
     );
@@ -121,9 +121,94 @@ fn a_squashed_worktree_goes_only_at_the_merged_head() {
     let merged = repository.head("windlass/one");
     write(path, "c.txt", "x");
     by_hand(path, "git add -A && git commit -qm more");
-    kept(worktree::remove(&git, &tree, Some(&merged)).unwrap());
+    kept(worktree::remove(&git, &tree, std::slice::from_ref(&merged)).unwrap());
     let merged = repository.head("windlass/one");
-    assert_eq!(worktree::remove(&git, &tree, Some(&merged)).unwrap(), Removal::Removed);
+    assert_eq!(
+        worktree::remove(&git, &tree, std::slice::from_ref(&merged)).unwrap(),
+        Removal::Removed
+    );
+}
+
+/// A checkpoint of our own is not where a person looks for work.
+#[test]
+fn a_checkpoint_does_not_count_as_merged() {
+    let repository = Repository::new();
+    let git = repository.git();
+    let tree = repository.worktree("one");
+    let path = Path::new(&tree.path);
+    write(path, "b.txt", "x");
+    by_hand(
+        path,
+        "git add -A && git commit -qm work && git update-ref refs/windlass/checkpoints/x HEAD",
+    );
+    let why = kept(worktree::remove(&git, &tree, &[]).unwrap());
+    assert_eq!(why, "1 commit of `windlass/one` is not merged");
+}
+
+/// Merged twice, each time as another commit: the last head counts, whichever merge took it.
+#[test]
+fn a_worktree_that_was_merged_twice_goes() {
+    let repository = Repository::new();
+    let tree = repository.worktree("one");
+    let path = Path::new(&tree.path);
+    let mut merged = Vec::new();
+    for name in ["b.txt", "c.txt"] {
+        write(path, name, "x");
+        by_hand(path, "git add -A && git commit -qm work");
+        merged.push(repository.head("windlass/one"));
+    }
+    assert_eq!(worktree::remove(&repository.git(), &tree, &merged).unwrap(), Removal::Removed);
+}
+
+/// Somebody has locked it, perhaps because its disk is not always there: it stays, its branch too.
+#[test]
+fn a_locked_worktree_stays_whether_it_is_there_or_not() {
+    let repository = Repository::new();
+    let git = repository.git();
+    let tree = repository.worktree("one");
+    repository.by_hand(&format!("git worktree lock --reason 'on a stick' {}", tree.path));
+    for _ in 0..2 {
+        let why = "it is locked (on a stick); `git worktree unlock` unlocks it";
+        assert_eq!(kept(worktree::remove(&git, &tree, &[]).unwrap()), why);
+        kept(worktree::save(&git, &tree).unwrap());
+        assert_eq!(repository.by_hand("git branch --list 'windlass/*' | wc -l").trim(), "1");
+        let _ = std::fs::rename(&tree.path, format!("{}-away", tree.path));
+    }
+}
+
+/// The directory goes, and everything that was in it is on the branch.
+#[test]
+fn saved_work_is_on_its_branch() {
+    let repository = Repository::new();
+    let git = repository.git();
+    let tree = repository.worktree("one");
+    let path = Path::new(&tree.path);
+    write(path, "committed.txt", "x");
+    by_hand(path, "git add -A && git commit -qm work");
+    write(path, "new/not-committed.txt", "y");
+    assert!(worktree::can_be_saved(&git, &tree).unwrap());
+    assert_eq!(worktree::save(&git, &tree).unwrap(), Removal::Removed);
+    assert_eq!(worktree::save(&git, &tree).unwrap(), Removal::Removed, "again after a crash");
+    assert!(!path.exists());
+    let files = repository.by_hand("git ls-tree -r --name-only windlass/one");
+    assert_eq!(files, "a.txt\ncommitted.txt\nnew/not-committed.txt\n");
+    assert_eq!(worktree::list(&git).unwrap().len(), 1);
+}
+
+/// What a run that never began its work has left of a worktree.
+#[test]
+fn a_half_made_worktree_is_undone() {
+    let repository = Repository::new();
+    let git = repository.git();
+    let planned = repository.planned("one");
+    worktree::undo_add(&git, &planned).unwrap();
+    let path = &planned.path;
+    repository.by_hand(&format!(
+        "git worktree add -q --no-checkout -b windlass/one {path} && git worktree lock --reason initializing {path}"
+    ));
+    worktree::undo_add(&git, &planned).unwrap();
+    assert_eq!(worktree::list(&git).unwrap().len(), 1);
+    assert_eq!(repository.by_hand("git branch --list 'windlass/*'"), "");
 }
 
 /// A committed link that leads out of the tree is not followed when a worktree goes.
@@ -137,7 +222,7 @@ fn links_out_of_a_worktree_are_not_followed() {
         outside.path().display()
     ));
     let tree = repository.worktree("one");
-    assert_eq!(worktree::remove(&repository.git(), &tree, None).unwrap(), Removal::Removed);
+    assert_eq!(worktree::remove(&repository.git(), &tree, &[]).unwrap(), Removal::Removed);
     assert!(outside.path().join("precious.txt").exists());
 }
 
@@ -208,7 +293,7 @@ fn submodules_arrive_and_their_commits_are_kept() {
     let lib = Path::new(&tree.path).join("lib");
     assert!(lib.join("a.txt").exists());
     by_hand(&lib, "git -c user.name=A -c user.email=a@b commit -q --allow-empty -m inner");
-    let removal = worktree::remove(&repository.git(), &tree, None).unwrap();
+    let removal = worktree::remove(&repository.git(), &tree, &[]).unwrap();
     assert!(matches!(removal, Removal::Kept(_)), "{removal:?}");
     assert!(lib.exists());
 }
@@ -223,7 +308,7 @@ fn a_forged_git_file_runs_nothing() {
     by_hand(path, "git init -q evil && git -C evil config core.fsmonitor \"touch $PWD/ran; true\"");
     std::fs::write(path.join(".git"), format!("gitdir: {}/evil/.git\n", tree.path)).unwrap();
     let _ = worktree::commit_all(&repository.git(), path, "all");
-    let _ = worktree::remove(&repository.git(), &tree, None);
+    let _ = worktree::remove(&repository.git(), &tree, &[]);
     assert!(!marker.exists());
     assert!(path.exists());
 }
@@ -294,18 +379,6 @@ fn many_worktrees_do_not_hold_up_a_resume() {
     worktree::restore(&repository.git(), &tree).unwrap();
     assert_eq!(worktree::list(&repository.git()).unwrap().len(), 202);
     assert!(begun.elapsed() < std::time::Duration::from_secs(10), "{:?}", begun.elapsed());
-}
-
-/// A person whose git has no name yet can still have work committed.
-#[test]
-fn work_is_committed_without_an_identity() {
-    let repository = Repository::new();
-    repository.by_hand("git config --unset user.name && git config --unset user.email");
-    let tree = repository.worktree("one");
-    write(Path::new(&tree.path), "new.txt", "x");
-    let git = repository.git();
-    assert!(worktree::commit_all(&git, Path::new(&tree.path), "work").unwrap());
-    assert_eq!(by_hand(Path::new(&tree.path), "git log -1 --format=%s"), "work\n");
 }
 
 /// A submodule that cannot be had stops the worktree with git's words, and nothing is half made.

@@ -3,11 +3,12 @@
 
 use windlass_coordinator::parallel::WorkerView;
 use windlass_coordinator::slash::Block;
-use windlass_coordinator::workflows::{RunRow, WorkflowView};
+use windlass_coordinator::workflows::{RunRow, Standing, WorkflowView};
 use windlass_coordinator::{CommitmentFilter, Error};
 use windlass_core::id::TaskId;
 use windlass_core::role::Role;
 use windlass_core::shown::{shown, shown_line};
+use windlass_core::status::TaskStatus;
 use windlass_core::text::{one_line, suffix};
 use windlass_term::{numbers, strip_controls};
 
@@ -57,9 +58,9 @@ impl Reader {
         let step = run.step.as_deref().map(|step| format!("at {step}")).unwrap_or_default();
         let age = numbers::age(run.created_at, self.coordinator.now());
         let line = format!(
-            "{} {:<9} {age:>4}  {:<16} {}",
+            "{} {:<14} {age:>4}  {:<16} {}",
             suffix(&id, SHORT_ID),
-            run.status.as_str(),
+            standing(run.status, run.standing),
             shown_line(&run.workflow),
             shown_line(&step),
         );
@@ -78,10 +79,11 @@ impl Reader {
         let mut lines = vec![
             PageLine::of(self.paint.bold(&shown_line(&view.title))),
             PageLine::of(format!(
-                "{} {} ({}){}",
+                "{} {} ({}){}{}",
                 shown_line(&view.workflow),
                 view.status,
                 view.reason,
+                remark(view.standing),
                 detail.unwrap_or_default()
             )),
         ];
@@ -104,14 +106,19 @@ impl Reader {
         for tree in &view.worktrees {
             let port = tree.port.map(|port| format!(", port {port}")).unwrap_or_default();
             let text = format!(
-                "worktree {} {}: {} on {}{port}",
+                "worktree {} {}{}: {} on {}{port}",
                 shown_line(&tree.name),
                 tree.state,
+                remark(tree.standing),
                 shown_line(&tree.branch),
                 shown_line(&tree.base)
             );
             lines.push(PageLine::of(text));
             lines.push(PageLine::of(self.paint.dim(&format!("  {}", shown_line(&tree.path)))));
+        }
+        if view.standing == Standing::LeftOver {
+            let how = "windlass workflow prune --dry-run says what can go, and why the rest stays";
+            lines.push(PageLine::of(self.paint.dim(how)));
         }
         for merge in &view.merges {
             let (branch, target) = (shown_line(&merge.branch), shown_line(&merge.target));
@@ -211,6 +218,22 @@ impl Reader {
         let items = Role::ALL.iter().map(|role| item(*role)).collect();
         List::new(ViewKind::Roles, "roles", items)
     }
+}
+
+/// What a list says of a run: its status, or what that does not say by itself.
+const fn standing(status: TaskStatus, standing: Standing) -> &'static str {
+    match standing {
+        Standing::Stalled | Standing::LeftOver => standing.words(),
+        Standing::Working
+        | Standing::Queued
+        | Standing::Waiting
+        | Standing::Paused
+        | Standing::Ended => status.as_str(),
+    }
+}
+
+fn remark(standing: Standing) -> String {
+    standing.remark().map(|remark| format!(", {remark}")).unwrap_or_default()
 }
 
 const fn about(role: Role) -> &'static str {

@@ -1,6 +1,6 @@
 //! Gates: commands that must succeed on the merged tree before the target moves.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::Merge;
 use crate::engine::Trouble;
@@ -14,7 +14,7 @@ impl Merge<'_> {
         if self.gates.is_empty() {
             return Ok(());
         }
-        let scratch = PathBuf::from(format!("{}-gates", self.from.path));
+        let scratch = worktree::scratch_of(&self.from.path);
         let (path, commit) = (scratch.clone(), computed.new.clone());
         self.engine()
             .repository
