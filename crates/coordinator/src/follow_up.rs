@@ -6,7 +6,7 @@ use std::path::Path;
 
 use windlass_core::axes::Axes;
 use windlass_core::command::{ExecutionConfig, TaskCommand};
-use windlass_core::event::{Continued, Deadline, Driver, TaskCreated};
+use windlass_core::event::{Continued, Deadline, Driver, TaskCreated, WorkflowPart};
 use windlass_core::id::{CommandId, TaskId};
 use windlass_core::picture::Picture;
 use windlass_core::session::SessionState;
@@ -84,6 +84,10 @@ impl<'a> Tasks<'a> {
         let before = self.state(task)?;
         if !before.status.is_terminal() {
             return Err(Error::NotEnded { task, status: before.status });
+        }
+        if matches!(before.created.workflow.as_deref(), Some(WorkflowPart::Run(_))) {
+            let words = format!("`{task}` is a run of a workflow and has ended; start another run");
+            return Err(Error::Workflow(words));
         }
         if wanted.text.trim().is_empty() {
             return Err(Error::EmptyGoal);

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use windlass_core::event::Driver;
+use windlass_core::event::{Driver, Event, WorkflowPart};
 use windlass_core::id::{InjectionId, TaskId};
 use windlass_core::injection::{Injection, InjectionType};
 use windlass_core::picture::Picture;
 use windlass_core::status::TaskStatus;
-use windlass_store::Accepted;
+use windlass_store::{Accepted, Filter};
 
 use crate::{Coordinator, Error};
 
@@ -68,12 +68,40 @@ impl Messages<'_> {
             InjectionType::UserMessage | InjectionType::ExternalEvent => true,
             InjectionType::HitlResponse | InjectionType::SystemControl => false,
         };
-        let root = self.coordinator.tasks().root(task)?;
-        if is_talk && root != task {
-            return Err(Error::SubAgent { task, root });
-        }
+        let task = if is_talk { self.reader(task)? } else { task };
         let now = self.coordinator.now();
         Ok(self.coordinator.store.mailbox().inject(task, injection, now).await?)
+    }
+
+    /// Who reads what is said to a task. Of a run of a workflow that is the agent at work; where none is, or several are,
+    /// the run keeps it for its next agent.
+    fn reader(self, task: TaskId) -> Result<TaskId, Error> {
+        let tasks = self.coordinator.tasks();
+        let root = tasks.root(task)?;
+        if !matches!(self.part_of(root)?, Some(WorkflowPart::Run(_))) {
+            return if root == task { Ok(task) } else { Err(Error::SubAgent { task, root }) };
+        }
+        let below = Filter { parent: Some(root), live: true, ..Filter::default() };
+        let mut agents = Vec::new();
+        for row in tasks.rows(&below)? {
+            if matches!(self.part_of(row.id)?, Some(WorkflowPart::Agent { .. })) {
+                agents.push(row.id);
+            }
+        }
+        match agents.as_slice() {
+            _ if agents.contains(&task) => Ok(task),
+            [agent] if root == task => Ok(*agent),
+            _ if root == task => Ok(root),
+            _ => Err(Error::SubAgent { task, root }),
+        }
+    }
+
+    fn part_of(self, task: TaskId) -> Result<Option<WorkflowPart>, Error> {
+        let first = self.coordinator.tasks().journal(task)?.into_iter().next();
+        Ok(first.and_then(|record| match record.event {
+            Event::TaskCreated(created) => created.workflow.map(|part| *part),
+            _ => None,
+        }))
     }
 
     /// The same, while nobody else handles something for the task's session.

@@ -20,6 +20,9 @@ use crate::{spell, template, worktree};
 /// What a person may say to a command whose end nobody knows.
 const INTERRUPTED_OPTIONS: [&str; 3] = ["Run it again", "It succeeded", "It failed"];
 
+/// What a person has said to the run, for its next agent.
+const SAID_PROMPT: &str = include_str!("../prompts/said.md");
+
 /// One attempt at a step.
 #[derive(Clone, Copy)]
 pub(super) struct Attempt<'e> {
@@ -108,8 +111,7 @@ impl<'e> Attempt<'e> {
         let directory = self.worktrees().place(&self.leaf.worktree).await?;
         let prompt = match self.text().await {
             Some(text) => text,
-            None => spell::prompt(&self.engine.source, &work.spell, &self.variables().await)
-                .map_err(|error| Trouble::Failed(error.to_string()))?,
+            None => self.prompt(work).await?,
         };
         let runner = work.runner.as_deref().unwrap_or(&self.engine.workflow.runner);
         self.start(Some(self.engine.children().id(&self.key())), prompt.clone(), None).await?;
@@ -133,6 +135,18 @@ impl<'e> Attempt<'e> {
     /// What the step asks for, in a line for people.
     pub(super) async fn about(self, work: &AgentWork) -> String {
         spell::about(&self.engine.source, &work.spell, &self.variables().await)
+    }
+
+    /// What the agent is given, with what people have said to the run meanwhile.
+    async fn prompt(self, work: &AgentWork) -> Result<String, Trouble> {
+        let prompt = spell::prompt(&self.engine.source, &work.spell, &self.variables().await)
+            .map_err(|error| Trouble::Failed(error.to_string()))?;
+        self.engine.journal.drain(self.engine.now()).await?;
+        let said = self.engine.journal.read(|_, run| run.messages.join("\n\n")).await;
+        Ok(match said.is_empty() {
+            true => prompt,
+            false => prompt + &SAID_PROMPT.replace("{{said}}", &said),
+        })
     }
 
     /// What our own loop said at its end, or why it said nothing.
