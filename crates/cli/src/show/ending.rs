@@ -150,7 +150,11 @@ pub fn summary(result: &TaskResult, has_unpriced_replies: bool) -> String {
     let more = if has_unpriced_replies { "+" } else { "" };
     let cost = result.cost_usd.filter(|_| usage.total_tokens > 0);
     let cost = cost.map(|cost| format!(" · {}{more}", numbers::dollars(cost))).unwrap_or_default();
-    format!("{done} {took} · {steps} · {}{cost}", numbers::tokens(usage.total_tokens))
+    match (usage.iterations, usage.total_tokens) {
+        // No model worked on it: a run of a workflow.
+        (0, 0) => format!("{done} {took}"),
+        (_, tokens) => format!("{done} {took} · {steps} · {}{cost}", numbers::tokens(tokens)),
+    }
 }
 
 /// The command that answers a question. It is alone on its line, so that it can be pasted.

@@ -43,6 +43,7 @@ fn prune_says_why_each_worktree_goes_or_stays() {
     );
     program.windlass(&["workflow", "cancel", "w"]).expect(0);
     let (left, kept_run) = (worktree(&program), run(&program));
+    assert_eq!(status(&program)["steps"][1]["status"], "stopped", "its run has ended without it");
     put(
         &program,
         FILE,

@@ -9,7 +9,9 @@ use windlass_core::event::{
 use windlass_core::id::TaskId;
 use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_workflow::RunState;
+use windlass_workflow::definition::Workflow;
 use windlass_workflow::runner::Activity;
+use windlass_workflow::state::name_of;
 
 use super::{Standing, Workflows};
 use crate::Error;
@@ -17,6 +19,9 @@ use crate::parallel::WorkerView;
 
 /// The status of a step that has not ended.
 const RUNNING: &str = "running";
+
+/// The status of one that never will, because its run has ended.
+const STOPPED: &str = "stopped";
 
 /// A run in a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -60,7 +65,7 @@ pub struct StepView {
     pub attempt: u32,
     /// The task that works on it.
     pub task: Option<TaskId>,
-    /// `running`, or how it ended.
+    /// `running`, how it ended, or `stopped` where its run has ended without it.
     pub status: String,
     pub started_at: Option<Timestamp>,
     pub ended_at: Option<Timestamp>,
@@ -143,6 +148,10 @@ impl Workflows<'_> {
         let state = RunState::fold(records.iter().map(|record| &record.event));
         let row = self.coordinator.tasks().get(run)?.ok_or(Error::NotARun { task: run })?;
         let mut steps = steps(&records);
+        name_kinds(&mut steps, source);
+        if row.status.is_terminal() {
+            stop(&mut steps, &records);
+        }
         for step in &mut steps {
             let task = step.task.map(|task| self.coordinator.tasks().get(task)).transpose()?;
             step.checkpoint_ref = task.flatten().and_then(|task| task.checkpoint_ref);
@@ -237,6 +246,25 @@ fn steps(records: &[Record]) -> Vec<StepView> {
         }
     }
     steps
+}
+
+/// The types of steps that ended without having begun: those that were skipped, and loops.
+fn name_kinds(steps: &mut [StepView], source: &WorkflowSource) {
+    let Ok(workflow) = Workflow::read(&source.text, &source.name) else { return };
+    let known = workflow.all_steps();
+    for step in steps.iter_mut().filter(|step| step.kind.is_empty()) {
+        let named = known.iter().find(|one| one.name == name_of(&step.step));
+        step.kind = named.map(|one| one.work.kind().to_owned()).unwrap_or_default();
+    }
+}
+
+/// Steps that were at work when their run ended have ended with it.
+fn stop(steps: &mut [StepView], records: &[Record]) {
+    let moved = |record: &&Record| matches!(record.event, Event::StatusChanged(_));
+    let at = records.iter().rfind(moved).map(|record| record.at);
+    for step in steps.iter_mut().filter(|step| step.status == RUNNING) {
+        (step.status, step.ended_at) = (STOPPED.to_owned(), at);
+    }
 }
 
 fn worktree(tree: &WorktreeChanged, standing: Standing) -> WorktreeView {

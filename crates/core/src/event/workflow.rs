@@ -229,15 +229,15 @@ impl super::Event {
                 None => format!("{} {}", step.step, step.result),
             },
             Self::WorktreeChanged(tree) => match &tree.detail {
-                Some(detail) => format!("{} {}: {detail}", tree.path, tree.state),
-                None => format!("{} {}", tree.path, tree.state),
+                Some(detail) => format!("worktree {}: {} ({detail})", tree.state, tree.path),
+                None => format!("worktree {}: {}", tree.state, tree.path),
             },
             Self::MergeChanged(merge) => {
                 let files = match merge.files.is_empty() {
                     true => String::new(),
                     false => format!(": {}", merge.files.join(", ")),
                 };
-                format!("{} into {} {}{files}", merge.branch, merge.target, merge.state)
+                format!("merge of {} into {}: {}{files}", merge.branch, merge.target, merge.state)
             }
             Self::RunnerReported(report) => {
                 let said = [&report.activity, &report.session, &report.output];

@@ -216,7 +216,7 @@ struct StepEntry {
     attempt: u32,
     /// The task that works on it.
     task_id: Option<String>,
-    /// `running`, `succeeded`, `failed` or `skipped`.
+    /// `running`, `succeeded`, `failed`, `skipped`, or `stopped` where its run has ended without it.
     status: String,
     started_at: Option<String>,
     ended_at: Option<String>,

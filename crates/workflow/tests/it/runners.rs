@@ -350,7 +350,7 @@ const PROMPT: &str = "Do it.\n\n```json\n{\"success\": true, \"summary\": \"what
 async fn the_example_of_a_repeated_prompt_is_not_the_output() {
     let place = Place::new();
     let run = place.run(&bash("printf '%s\n' \"$1\""), place.job(PROMPT), silent).await;
-    assert_eq!(run.ended.how, How::Finished, "{}", run.output());
+    assert_eq!(run.ended.how, RunnerEnding::Finished, "{}", run.output());
     assert!(run.output().contains("what you did"), "{}", run.output());
     assert_eq!(AgentOutput::read(&run.ended.text), Err(Missing::NoBlock), "{}", run.ended.text);
     let own =
