@@ -35,7 +35,7 @@ fn git(directory: &Path, arguments: &[&str]) -> String {
 }
 
 /// Puts a person's directory under git.
-fn repository(program: &Program) {
+pub fn repository(program: &Program) {
     let top = program.workspace();
     git(top, &["init", "-q", "-b", "main"]);
     git(top, &["config", "user.name", "Ada"]);
@@ -197,7 +197,7 @@ match:
     assert!(program.server.most_at_once() <= 2, "two workers at most");
 }
 
-const SAID: &str = "say: |\n  ```json\n  {\"success\": true, \"summary\": \"done\"}\n  ```";
+pub const SAID: &str = "say: |\n  ```json\n  {\"success\": true, \"summary\": \"done\"}\n  ```";
 
 /// MS-122, MS-137, MS-140, MS-147, MS-212: two workers, one function; the second is refused and reads who has it.
 #[test]

@@ -274,3 +274,25 @@ fn a_terminal_that_answers_nothing_is_used_all_the_same() {
     let (all, code) = screen.leave();
     assert_eq!(code, 0, "{all}");
 }
+
+/// tmux hands a notification on only in an envelope of its own; its bell rings in any case.
+#[test]
+fn a_notification_gets_through_tmux() {
+    let program = prepared("replies: [{say: An answer.}]");
+    program.windlass(&["config", "set", "ui.notify", "osc9"]).expect(0);
+    let mut command = interactive(&program, &[]);
+    command.env("TMUX", "/nowhere/tmux,1,0");
+    let mut screen = Screen::start(command, 80, 24);
+    screen.until("windlass chat | manual");
+    screen.types("hello");
+    screen.until("❯ hello");
+    // The person looks elsewhere.
+    screen.types("\u{1b}[O");
+    screen.types("\r");
+    screen.until("An answer.");
+    screen.until("waiting for you");
+    let written = screen.written();
+    let words = "\u{1b}]9;windlass: the agent waits for you\u{7}";
+    assert!(written.contains(&format!("\u{1b}Ptmux;\u{1b}{words}\u{1b}\\\u{7}")), "{written:?}");
+    screen.leave();
+}

@@ -1,10 +1,13 @@
 //! Pages of the interactive terminal over real work, the layout, and copying.
 
 use serde_json::json;
+use windlass_testkit::{Answer, Gate, ModelServer};
 
 use crate::growing;
 use crate::interactive::{ESCAPE, Screen, prepared};
 use crate::plans;
+use crate::program::{Program, Ran};
+use crate::runners;
 use crate::workflows;
 
 #[test]
@@ -92,6 +95,163 @@ fn a_run_that_was_not_cleaned_up_is_seen_in_the_terminal() {
     screen.until("windlass workflow prune --dry-run");
     screen.types(ESCAPE);
     screen.until_gone("Workflows of this directory");
+    screen.leave();
+}
+
+/// MS-143, MS-147: two real workers of another process, each with its worktree; one of them is read.
+#[test]
+fn workers_at_work_are_on_their_page() {
+    let looked = Gate::new();
+    let (server, last) = (ModelServer::start_empty(), looked.clone());
+    server.answer_with(move |request| {
+        Some(match request.replies {
+            0 => Answer::script("write: {path: made.txt, content: made}"),
+            _ => Answer::script(runners::SAID).gated(0, &last),
+        })
+    });
+    let program = Program::with(server);
+    runners::repository(&program);
+    let run = program.start(&["parallel", "run", "-w", "2", "the alpha task", "the beta task"]);
+    program.server.requests_reach_blocking(4);
+    let mut screen = Screen::open(&program, &[]);
+    screen.says("/parallel");
+    screen.until("workers in worktrees");
+    let is_both = |all: &str| all.matches(" windlass ").count() >= 2;
+    screen.wait_for("two workers", is_both);
+    for words in ["the alpha task", "worktree /", "last sign of life", "edits made.txt"] {
+        screen.until(words);
+    }
+    screen.types("\u{1b}[B");
+    screen.until("the beta task");
+    screen.types("\r");
+    screen.until("transcript of task_");
+    screen.until("write made.txt");
+    screen.types("q");
+    screen.until_gone("transcript of task_");
+    looked.open();
+    Ran::from(run.wait_with_output().unwrap()).expect(0);
+    screen.leave();
+}
+
+/// A key is bound by pressing it: at once, in the person's own file, and in the next terminal.
+#[test]
+fn a_key_that_is_pressed_is_bound_and_kept() {
+    let program = prepared("replies: [{say: An answer.}]");
+    let mut screen = Screen::open(&program, &[]);
+    screen.types("?");
+    screen.until("Enter: press another key");
+    screen.types("/put the draft aside");
+    screen.until("search: put the draft aside");
+    screen.types("\r");
+    screen.until("press the key for stash");
+    screen.types("\u{12}");
+    screen.until("`Ctrl+R` is bound to both `history_search` and `stash`");
+    screen.types("\r");
+    screen.until("press the key for stash");
+    screen.types("\u{1b}OS");
+    screen.until("bound, and written to");
+    screen.types("\u{3}");
+    screen.until_gone("bound, and written to");
+    screen.types("one");
+    screen.until("❯ one");
+    screen.types("\u{1b}OS");
+    screen.until("your draft is put aside: F4 brings it back");
+    screen.types("\u{1b}OS");
+    screen.until("❯ one");
+    screen.says(" more");
+    screen.until("An answer.");
+    screen.leave();
+    let file = program.data.path().join(".config/windlass/config.toml");
+    assert_eq!(std::fs::read_to_string(file).unwrap(), "[tui.keys]\nstash = \"f4\"\n");
+    let mut screen = Screen::open(&program, &[]);
+    screen.types("two");
+    screen.until("❯ two");
+    screen.types("\u{1b}OS");
+    screen.until("F4 brings it back");
+    screen.leave();
+}
+
+/// What is put away is out of the list and is not continued by `--continue`, until it is taken back.
+#[test]
+fn a_conversation_is_archived_and_continued_again() {
+    let program = prepared("replies: [{say: An answer.}]");
+    for words in ["the old matter", "the new matter"] {
+        let mut screen = Screen::open(&program, &[]);
+        screen.says(words);
+        screen.until("An answer.");
+        screen.leave();
+    }
+    let mut screen = Screen::open(&program, &[]);
+    screen.says("/sessions");
+    screen.until("conversations of this directory");
+    screen.until("the new matter");
+    screen.types("\u{1b}[3~");
+    screen.until_gone("the new matter");
+    screen.types("\t");
+    screen.until("conversations of all directories");
+    screen.types("\t");
+    screen.until("archived conversations");
+    screen.until("the new matter");
+    screen.types("\u{3}");
+    screen.until_gone("archived conversations");
+    screen.leave();
+    let mut screen = Screen::open(&program, &["--continue"]);
+    screen.until("❯ the old matter");
+    screen.says("/sessions");
+    screen.until("conversations of this directory");
+    screen.types("\t");
+    screen.until("conversations of all directories");
+    screen.types("\t");
+    screen.until("archived conversations");
+    screen.until("the new matter");
+    screen.types("\r");
+    screen.until("❯ the new matter");
+    screen.leave();
+    let mut screen = Screen::open(&program, &["--continue"]);
+    screen.until("❯ the new matter");
+    screen.leave();
+}
+
+/// The same changes by turn, by task and of the whole working tree, where files that git does not know are changes too.
+#[test]
+fn changes_are_seen_by_turn_task_and_working_tree() {
+    let program = Program::playing(
+        "
+replies:
+  - write: {path: made.txt, content: \"made by the agent\\n\"}
+  - say: Made.
+  - read: README.md
+  - edit: {path: README.md, old_string: hello, new_string: good morning}
+  - say: Changed.
+",
+    );
+    runners::repository(&program);
+    let mut screen = Screen::open(&program, &[]);
+    screen.types("\u{1b}p");
+    screen.until("chat | manual | trusted");
+    screen.types("\u{1b}a");
+    screen.until("build | autonomous | trusted");
+    for (words, reply) in [("make it", "Made."), ("change it", "Changed.")] {
+        screen.says(words);
+        screen.until(reply);
+        screen.until("waiting for you");
+    }
+    std::fs::write(program.workspace().join("mine.txt"), "written by a person\n").unwrap();
+    screen.says("/diff");
+    screen.until("changes of this turn");
+    screen.until("+good morning");
+    assert!(!screen.parser.screen().contents().contains("made by"), "{}", screen.all());
+    screen.types("\t");
+    screen.until("changes of this task");
+    screen.until("+good morning");
+    screen.until("+made by the agent");
+    screen.types("\t");
+    screen.until("changes of the working tree");
+    for words in ["-hello", "+good morning", "+made by the agent", "+written by a person"] {
+        screen.until(words);
+    }
+    screen.types("q");
+    screen.until_gone("changes of the working tree");
     screen.leave();
 }
 
