@@ -252,7 +252,7 @@ fn hint(app: &App, dialog: &Dialog, is_armed: bool, below: usize) -> String {
     let more = match below {
         0 => String::new(),
         _ if dialog.is_commenting() => String::new(),
-        below => format!("PgDn: {below} more lines · "),
+        below => format!("PgDn: {} · ", numbers::plural(below, "more line")),
     };
     let several = if count > 1 { format!("1 of {count}, Tab next · ") } else { String::new() };
     let purpose = app.writing.answering.as_ref().map(|answering| answering.purpose);

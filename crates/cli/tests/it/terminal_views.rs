@@ -118,7 +118,7 @@ fn workers_at_work_are_on_their_page() {
     screen.until("workers in worktrees");
     let is_both = |all: &str| all.matches(" windlass ").count() >= 2;
     screen.wait_for("two workers", is_both);
-    for words in ["the alpha task", "worktree /", "last sign of life", "edits made.txt"] {
+    for words in ["the alpha task", "-worker_1", "last sign of life", "edits made.txt"] {
         screen.until(words);
     }
     screen.types("\u{1b}[B");

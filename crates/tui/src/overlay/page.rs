@@ -39,6 +39,8 @@ pub struct Page {
     /// The lines as they are seen at this width.
     laid: Laid,
     top: usize,
+    /// Until it is laid out, its end is not known.
+    opens_at_end: bool,
     is_unfolded: bool,
     search: Search,
 }
@@ -72,6 +74,7 @@ impl Page {
             lines,
             laid: Laid::default(),
             top: 0,
+            opens_at_end: false,
             is_unfolded: false,
             search: Search::default(),
         }
@@ -79,7 +82,7 @@ impl Page {
 
     /// The same, seen from its end.
     pub fn from_end(mut self) -> Self {
-        self.top = usize::MAX;
+        self.opens_at_end = true;
         self
     }
 
@@ -105,7 +108,8 @@ impl Page {
                 self.top = same.unwrap_or(self.top);
             }
         }
-        self.top = self.top.min(self.last_top(height));
+        let last = self.last_top(height);
+        self.top = if std::mem::take(&mut self.opens_at_end) { last } else { self.top.min(last) };
     }
 
     /// The rows that are seen.
@@ -120,7 +124,8 @@ impl Page {
             return format!("/{}", self.search.words);
         }
         let (count, last) = (self.laid.rows.len(), self.last_top(height));
-        let percent = (self.top * 100).checked_div(last).unwrap_or(100);
+        // Its own rows are not known before they are counted by this, so the page may be scrolled a little further.
+        let percent = (self.top.min(last) * 100).checked_div(last).unwrap_or(100);
         let unfold = match (self.lines.iter().any(|line| line.is_folded), self.is_unfolded) {
             (false, _) => "",
             (true, true) => " · u folds",

@@ -17,6 +17,17 @@ fn page(lines: usize) -> Overlay {
     Overlay::Page(Page::new(kind, "transcript", (0..lines).map(line).collect()))
 }
 
+/// Keys may come before it is drawn for the first time.
+#[test]
+fn a_page_opens_at_its_end_and_takes_keys_at_once() {
+    for keys in ["", "][kj"] {
+        let Overlay::Page(page) = page(100) else { panic!() };
+        let mut world = world(Overlay::Page(page.from_end()));
+        world.types(keys);
+        assert!(world.shown().contains("100 %"), "{keys}: {}", world.shown());
+    }
+}
+
 fn world(overlay: Overlay) -> World {
     let mut world = World::new(60, 12);
     world.input(Input::Loaded(Box::new(overlay)));
