@@ -174,6 +174,7 @@ fn failures_are_shown_alone_and_events_have_addresses() {
     page.until("document.querySelectorAll('.span').length === 1");
     page.shows("exit 4");
     page.click(".filters a", "Everything");
+    page.until("document.querySelectorAll('.span').length === 5");
     page.click(".filters a", "+");
     page.until("location.search.includes('zoom=2')");
     page.click(".tabs a", "Events");

@@ -211,7 +211,8 @@ fn a_worker_that_edits_what_another_has_claimed_is_refused() {
         ))
     };
     server.answer_with(move |request| {
-        let is_alpha = String::from_utf8_lossy(&request.body).contains("the alpha task");
+        // What is refused to the other names this one's task.
+        let is_alpha = !String::from_utf8_lossy(&request.body).contains("the beta task");
         Some(match (is_alpha, request.replies) {
             (_, 0) if is_alpha => Answer::script("read: lib.rs"),
             (_, 0) => Answer::script("read: lib.rs").gated(0, &first),
@@ -267,7 +268,7 @@ fn a_worker_that_edits_what_another_has_claimed_is_refused() {
     let requests = program.server.requests();
     let beta = requests
         .iter()
-        .rfind(|request| !String::from_utf8_lossy(&request.body).contains("the alpha task"));
+        .rfind(|request| String::from_utf8_lossy(&request.body).contains("the beta task"));
     let read = String::from_utf8_lossy(&beta.unwrap().body).into_owned();
     assert!(read.contains("lib.rs lines 1-3 (one) is being edited by task_"), "{read}");
     assert_eq!(git(top, &["show", "main:lib.rs"]), "fn one() -> u32 {\n    2\n}");
