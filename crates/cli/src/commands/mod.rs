@@ -55,6 +55,7 @@ mod man;
 // Parts of commands: what several share, `skills eval`, and the terminal that opens without a command.
 mod terminal;
 mod drive;
+mod worktree_run;
 mod goal;
 mod follow_up;
 mod steering;

@@ -5,19 +5,14 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use windlass_coordinator::parallel::{Crew, SideBySide, Tries, TryView};
-use windlass_coordinator::workflows::NewRun;
-use windlass_core::axes::{Axes, PermissionProfile};
-use windlass_core::command::ExecutionConfig;
-use windlass_core::event::Driver;
 use windlass_core::shown::{shown, shown_line};
 use windlass_core::text::one_line;
 use windlass_term::{Table, numbers};
 
 use super::drive::drive;
-use super::{AppContext, Execute, Start, mail};
-use crate::args::values::one_of;
+use super::worktree_run::WorktreeRunArgs;
+use super::{AppContext, Execute, Start};
 use crate::args::{Printing, SandboxArgs};
-use crate::config::Flag;
 use crate::failure::Failure;
 use crate::show::{self, note, out, out_json};
 
@@ -113,7 +108,7 @@ pub struct RunWorkers {
     pub no_merge: bool,
     /// How all of it runs
     #[command(flatten)]
-    pub options: WorkerOptions,
+    pub options: WorktreeRunArgs,
 }
 
 /// Several runners for one prompt.
@@ -129,30 +124,7 @@ pub struct TryRunners {
     pub checks: Vec<String>,
     /// How all of it runs
     #[command(flatten)]
-    pub options: WorkerOptions,
-}
-
-/// How a run of workers runs.
-#[derive(Debug, Args)]
-pub struct WorkerOptions {
-    /// What workers and commands may do
-    #[arg(long, value_name = "PROFILE", value_parser = one_of(PermissionProfile::ALL, PermissionProfile::as_str), hide_possible_values = true)]
-    pub permission_profile: Option<PermissionProfile>,
-    /// Model of our own loop: PROVIDER/NAME or script:FILE
-    #[arg(long, value_name = "MODEL")]
-    pub model: Option<String>,
-    /// What it may cost, in dollars
-    #[arg(long, value_name = "USD")]
-    pub budget: Option<f64>,
-    /// Hand it to `windlass serve` and return
-    #[arg(long)]
-    pub detach: bool,
-    /// Where commands run
-    #[command(flatten)]
-    pub sandbox: SandboxArgs,
-    /// How to print
-    #[command(flatten)]
-    pub printing: Printing,
+    pub options: WorktreeRunArgs,
 }
 
 impl Execute for Parallels {
@@ -184,10 +156,6 @@ impl Execute for Parallels {
             }
         }
     }
-}
-
-fn here() -> PathBuf {
-    Path::new(".").canonicalize().unwrap_or_else(|_| PathBuf::from("."))
 }
 
 /// The tasks of a run: from the command line, a file, a plan.
@@ -250,42 +218,11 @@ fn tasks_of_phase(text: &str, phase: &str, path: &Path) -> Result<Vec<String>, F
     found["tasks"].as_array().into_iter().flatten().map(prompt).collect()
 }
 
-fn run(start: Start, what: SideBySide, options: &WorkerOptions) -> Result<u8, Failure> {
-    let model = options.model.clone().map(|value| Flag {
-        flag: "--model".to_owned(),
-        key: "models.model".to_owned(),
-        value,
-    });
-    let start = start.sandbox(&options.sandbox);
-    let (app, project) = start.app_in(&here(), model.into_iter().collect())?;
-    let config = project.config();
-    let base = Axes::headless();
-    let profile = options.permission_profile.or(config.policy.profile);
-    let axes = Axes { permission_profile: profile.unwrap_or(base.permission_profile), ..base };
-    config.permits(axes.permission_profile)?;
-    let wanted = NewRun {
-        workflow: String::new(),
-        title: String::new(),
-        inputs: std::collections::BTreeMap::new(),
-        directory: here(),
-        axes,
-        execution_config: ExecutionConfig { model: options.model.clone(), ..Default::default() },
-        driver: if options.detach { Driver::Service } else { Driver::Foreground },
-        user_id: Some(app.environment.user()),
-        cost_budget: options.budget.or(config.agent.budget_usd),
-        session: None,
-    };
+fn run(start: Start, what: SideBySide, options: &WorktreeRunArgs) -> Result<u8, Failure> {
+    let (app, run) = options.prepare(start)?;
     app.runtime.block_on(async {
-        let task = app.coordinator.parallel().start(what, wanted).await?;
-        if !options.detach {
-            return drive(&app, task, &options.printing).await;
-        }
-        out(&task.to_string());
-        if options.printing.shows_progress() {
-            note(&format!("queued for `windlass serve`; watch it with `windlass attach {task}`"));
-            mail::warn_without_service(&app)?;
-        }
-        Ok(0)
+        let task = app.coordinator.parallel().start(what, run).await?;
+        options.follow(&app, task).await
     })
 }
 

@@ -3,25 +3,20 @@
 mod prune;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use windlass_coordinator::workflows::{
     MAX_ROUNDS, NewRun, RunView, Standing, WorkflowView, schema,
 };
-use windlass_core::axes::{Axes, PermissionProfile};
-use windlass_core::command::ExecutionConfig;
-use windlass_core::event::Driver;
 use windlass_core::injection::Control;
 use windlass_core::shown::{shown, shown_line, shown_path};
 use windlass_core::text::one_line;
 use windlass_term::Table;
 
 use super::drive::drive;
+use super::worktree_run::{WorktreeRunArgs, here};
 use super::{AppContext, Execute, Start, mail};
-use crate::args::values::one_of;
 use crate::args::{Printing, SandboxArgs};
-use crate::config::Flag;
 use crate::failure::Failure;
 use crate::show::{self, note, out, out_json};
 
@@ -133,24 +128,9 @@ pub struct RunWorkflow {
     /// What is run
     #[command(flatten)]
     pub which: WorkflowInputs,
-    /// What its agents and commands may do
-    #[arg(long, value_name = "PROFILE", value_parser = one_of(PermissionProfile::ALL, PermissionProfile::as_str), hide_possible_values = true)]
-    pub permission_profile: Option<PermissionProfile>,
-    /// Model of steps that name none: PROVIDER/NAME or script:FILE
-    #[arg(long, value_name = "MODEL")]
-    pub model: Option<String>,
-    /// What it may cost, in dollars
-    #[arg(long, value_name = "USD")]
-    pub budget: Option<f64>,
-    /// Hand it to `windlass serve` and return
-    #[arg(long)]
-    pub detach: bool,
-    /// Where commands run
+    /// How it runs
     #[command(flatten)]
-    pub sandbox: SandboxArgs,
-    /// How to print
-    #[command(flatten)]
-    pub printing: Printing,
+    pub options: WorktreeRunArgs,
 }
 
 impl Execute for Workflows {
@@ -187,11 +167,6 @@ impl Execute for Workflows {
             }
         }
     }
-}
-
-/// Where the person is.
-fn here() -> PathBuf {
-    Path::new(".").canonicalize().unwrap_or_else(|_| PathBuf::from("."))
 }
 
 fn list(app: &AppContext, json: bool) -> Result<u8, Failure> {
@@ -288,47 +263,22 @@ fn render(app: &AppContext, which: &WorkflowInputs, json: bool) -> Result<u8, Fa
 }
 
 fn run(start: Start, args: &RunWorkflow) -> Result<u8, Failure> {
-    let model = args.model.clone().map(|value| Flag {
-        flag: "--model".to_owned(),
-        key: "models.model".to_owned(),
-        value,
-    });
-    let start = start.sandbox(&args.sandbox);
-    let (app, project) = start.app_in(&here(), model.into_iter().collect())?;
-    let config = project.config();
-    let base = Axes::headless();
-    let profile = args.permission_profile.or(config.policy.profile);
-    let axes = Axes { permission_profile: profile.unwrap_or(base.permission_profile), ..base };
-    config.permits(axes.permission_profile)?;
-    let wanted = NewRun {
+    let (app, run) = args.options.prepare(start)?;
+    let run = NewRun {
         workflow: args.which.name.clone(),
         title: args.which.title.clone(),
         inputs: inputs(&args.which)?,
-        directory: here(),
-        axes,
-        execution_config: ExecutionConfig { model: args.model.clone(), ..Default::default() },
-        driver: if args.detach { Driver::Service } else { Driver::Foreground },
-        user_id: Some(app.environment.user()),
-        cost_budget: args.budget.or(config.agent.budget_usd),
-        session: None,
+        ..run
     };
     let left_out = app.coordinator.workflows().left_out(&here(), &args.which.name);
     app.runtime.block_on(async {
-        let task = app.coordinator.workflows().start(wanted).await?;
-        if !left_out.is_empty() && args.printing.shows_progress() {
+        let task = app.coordinator.workflows().start(run).await?;
+        if !left_out.is_empty() && args.options.printing.shows_progress() {
             let files = windlass_term::numbers::plural(left_out.len(), "file");
             let some = shown_line(&one_line(&left_out.join(", "), 200));
             note(&format!("not in the worktree, because not committed: {files} ({some})"));
         }
-        if !args.detach {
-            return drive(&app, task, &args.printing).await;
-        }
-        out(&task.to_string());
-        if args.printing.shows_progress() {
-            note(&format!("queued for `windlass serve`; watch it with `windlass attach {task}`"));
-            mail::warn_without_service(&app)?;
-        }
-        Ok(0)
+        args.options.follow(&app, task).await
     })
 }
 
