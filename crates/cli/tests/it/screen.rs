@@ -390,7 +390,7 @@ fn a_resumed_call_is_shown_while_it_runs() {
     first.until("$ echo on");
     let task = program.task();
     first.types("\u{3}");
-    first.until("press Ctrl+C again");
+    first.until("press Ctrl-C again");
     first.types("\u{3}");
     assert_eq!(first.end().1, 130);
     let mut second = on_terminal(&program, &["resume", &task, "--sandbox", "host"]);
