@@ -1,4 +1,5 @@
-//! One reply of the model: paid for, asked for, journaled; and what a failure of the model means.
+//! Gets one reply of the model: reserves its cost, sends the request, journals the reply, and decides what a failure
+//! means.
 
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
@@ -50,7 +51,7 @@ impl Agent {
         };
         let (id, previews) = (flushed.task(), &self.parts.previews);
         let secrets = flushed.store().secrets().known();
-        let mut shown = Shown::new(&secrets);
+        let mut shown = RedactedReply::new(&secrets);
         let asked = PreviewContent::Asked { seq: flushed.last_seq() };
         let _ = previews.send(Preview { task: id, live: asked });
         let mut live = |live: StreamEvent| {
@@ -69,14 +70,18 @@ impl Agent {
             Ok(reply) => {
                 let response = response(task.now(), reply);
                 let usage = response.usage;
-                spans::replied(&span, &response);
+                spans::record_reply(&span, &response);
                 let warning = self.billing.settle(reserved, &usage, 1);
                 let events = std::iter::once(Event::LlmResponse(response)).chain(warning);
                 task.buffer(events.collect())?;
                 Ok(None)
             }
             Err(error) => {
-                spans::failed(&span, report::model_error(&error).error_type, &error.to_string());
+                spans::record_failure(
+                    &span,
+                    report::model_error(&error).error_type,
+                    &error.to_string(),
+                );
                 self.model_failed(task, &error).await
             }
         }
@@ -107,12 +112,12 @@ impl Agent {
 }
 
 /// What was shown of a reply. The end of a text waits while it may be the beginning of a key.
-struct Shown {
+struct RedactedReply {
     text: RedactedStream,
     reasoning: RedactedStream,
 }
 
-impl Shown {
+impl RedactedReply {
     fn new(secrets: &Secrets) -> Self {
         Self { text: secrets.stream(), reasoning: secrets.stream() }
     }

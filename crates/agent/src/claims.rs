@@ -1,5 +1,5 @@
-//! What a worker in a worktree will edit is claimed before the edit, so that two workers do not change the same place
-//! (MS-137, MS-212). The claim is made by us from the edit itself: no agent can forget it.
+//! Claims a place before a worker in a worktree edits it, so that two workers do not change the same place (MS-137,
+//! MS-212). The loop makes the claim from the edit itself: no agent can forget it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -41,18 +41,18 @@ impl EditClaims {
             return Ok(batch);
         }
         let top = created.boundary().to_owned();
-        let Some(wanted) = wanted(&batch, &self.workspace, &top) else {
+        let Some(edit) = planned_edit(&batch, &self.workspace, &top) else {
             return Ok(batch);
         };
         // Elsewhere nobody is in the way, so nothing is recorded.
         if repository_of_worktree(Path::new(&top)).is_none() {
             return Ok(batch);
         }
-        for claim in wanted.claims {
+        for claim in edit.claims {
             let refused = claim_place(&self.tree, Path::new(&top), task.task(), &claim).await?;
             if let Some(text) = refused {
                 let outcome = Outcome::failure(text);
-                let settled = Settled::result(wanted.open, Some(wanted.check), outcome);
+                let settled = Settled::result(edit.open, Some(edit.check), outcome);
                 return Ok(Batch::settled(settled));
             }
             task.buffer(vec![Event::IntentClaimed(IntentClaimed { claim })])?;
@@ -90,20 +90,20 @@ pub fn claim_of(path: &str, text: &str, lines: LineRange) -> Claim {
 }
 
 /// What a batch will edit.
-struct Wanted {
+struct PlannedEdit {
     open: OpenCall,
     check: RiskCheck,
     claims: Vec<Claim>,
 }
 
 /// An edit runs alone. One that began before a crash has its claim.
-fn wanted(batch: &Batch, workspace: &Workspace, top: &str) -> Option<Wanted> {
+fn planned_edit(batch: &Batch, workspace: &Workspace, top: &str) -> Option<PlannedEdit> {
     let Group::Runs(runs) = &batch.group else { return None };
     let run = runs.first()?;
     let check = run.check.clone()?;
     run.prepared.diff.as_ref()?;
     let claims = claims(&run.prepared, workspace, top);
-    Some(Wanted { open: run.open.clone(), check, claims })
+    Some(PlannedEdit { open: run.open.clone(), check, claims })
 }
 
 /// What a prepared call will edit: for each change the function or type around it, else its lines.

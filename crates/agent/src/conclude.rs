@@ -1,5 +1,5 @@
-//! How a task is left, by its loop or from outside it: its status and result are journaled, and whatever
-//! depends on a task that has ended is ended first.
+//! Ends or parks a task, from its loop or from outside: journals its status and result. Whatever depends on a task
+//! that ends is ended first.
 //!
 //! Invariant: the agents below a task and its schedules are ended before the task itself. After a crash in
 //! between, the task still lives and is ended again; the other way round they would be forgotten.

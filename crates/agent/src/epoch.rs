@@ -35,12 +35,13 @@ impl Agent {
             Err(ending) => return Ok(Some(*ending)),
         };
         let state = task.state();
-        let tools = self.gate.specs(state);
         let has_other_rules = is_stale(state);
-        let has_other_tools = task.context().tools() != Some(tools.as_slice());
+        // What a tool is does not change within a segment; which ones are shown does.
+        let has_other_tools = !self.gate.shows_exactly(state, task.context().tools());
         if !(has_other_model || has_other_rules || has_other_tools) {
             return Ok(None);
         }
+        let tools = self.gate.specs(state);
         let message = match state.prompt_axes.filter(|_| has_other_rules) {
             Some(before) => prompt::mode_changed(&before, &state.axes, state.role),
             None => String::new(),

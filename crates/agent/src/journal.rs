@@ -128,7 +128,7 @@ impl Journal {
 
     /// How large the conversation is, by the best estimate.
     pub fn estimated_tokens(&self) -> u64 {
-        self.context.estimated_tokens()
+        self.context.size().tokens()
     }
 
     /// Has another model read the context from now on.
@@ -220,7 +220,7 @@ impl Journal {
         }));
         if !all.is_empty() {
             let records = self.stream.append_dated(all, level).await?;
-            self.committed(&records, applied)?;
+            self.on_commit(&records, applied)?;
         }
         Ok(Flushed { journal: self })
     }
@@ -234,7 +234,7 @@ impl Journal {
         }
         self.flush().await?;
         let records = self.stream.drain(self.now()).await?;
-        self.committed(&records, 0)
+        self.on_commit(&records, 0)
     }
 
     /// Notifies surfaces of the context's usage, when it has changed enough to be seen.
@@ -253,7 +253,7 @@ impl Journal {
     }
 
     /// Applies, logs and traces committed records; the first `applied` of them were applied before.
-    fn committed(&mut self, records: &[Record], applied: usize) -> Result<(), Error> {
+    fn on_commit(&mut self, records: &[Record], applied: usize) -> Result<(), Error> {
         if let Some(last) = records.last() {
             self.last_seq = last.seq;
         }

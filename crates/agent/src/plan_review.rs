@@ -1,8 +1,8 @@
 //! Where planning ends: the plan is put before a person, and what they accept is carried out.
 //!
 //! Invariants:
-//! - An acceptance holds for the plan, the files and the budget as they were shown. Where one of them is different when
-//!   the work would begin, nothing begins: the person is asked again and reads what changed.
+//! - An acceptance holds for the plan, the files and the budget as they were shown. If one of them has changed when
+//!   the work should begin, nothing begins: the person is asked again and reads what changed.
 //! - The change to build is one transaction: who accepted which plan, and the axes it is carried out with.
 //! - The plan is journaled with its question. Its file is for the person, who may edit it; an agent cannot.
 

@@ -155,7 +155,7 @@ impl Agent {
                 return Ok(ending);
             }
             drop_interrupted(task)?;
-            if let Some(ending) = self.signalled(task, stop) {
+            if let Some(ending) = self.ending_by_signal(task, stop) {
                 return Ok(ending);
             }
             check_claim(task).await?;

@@ -1,5 +1,5 @@
-//! What became of the sandbox: journaled, reported to the agent, and the end of the task where it cannot
-//! continue without one.
+//! Events of the sandbox: journaled, reported to the agent, and the end of the task if it cannot continue without a
+//! sandbox.
 
 use windlass_core::ending::Ending;
 use windlass_core::error::{ErrorDetails, ErrorType, Remedy};

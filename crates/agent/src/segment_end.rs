@@ -58,7 +58,11 @@ pub(crate) fn finished(state: &TaskState) -> Ending {
 
 impl Agent {
     /// Signals in their order: cancelled, paused, out of time, out of rounds (ES-108).
-    pub(crate) fn signalled(&self, task: &Journal, stop: &CancellationToken) -> Option<Ending> {
+    pub(crate) fn ending_by_signal(
+        &self,
+        task: &Journal,
+        stop: &CancellationToken,
+    ) -> Option<Ending> {
         let state = task.state();
         if let Some(ending) = Ending::from_signal(state) {
             return Some(ending);

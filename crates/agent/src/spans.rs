@@ -56,7 +56,7 @@ pub(crate) fn chat(task: TaskId, model: &ModelName) -> Span {
 }
 
 /// What the model's reply says about itself.
-pub(crate) fn replied(span: &Span, response: &LlmResponse) {
+pub(crate) fn record_reply(span: &Span, response: &LlmResponse) {
     let reason = match response.finish {
         Finish::Stop => "stop",
         Finish::ToolCalls => "tool_calls",
@@ -70,7 +70,7 @@ pub(crate) fn replied(span: &Span, response: &LlmResponse) {
 }
 
 /// There is no reply.
-pub(crate) fn failed(span: &Span, error: ErrorType, message: &str) {
+pub(crate) fn record_failure(span: &Span, error: ErrorType, message: &str) {
     record_error(span, error.as_str(), message);
 }
 
@@ -92,7 +92,7 @@ pub(crate) fn tool(name: &str, call: CallId) -> Span {
 }
 
 /// What a call came to. Its words stay out: they are what the agent read.
-pub(crate) fn called(span: &Span, outcome: &Outcome) {
+pub(crate) fn record_outcome(span: &Span, outcome: &Outcome) {
     match outcome.ending {
         CallEnding::Ok => {}
         ending => record_error(span, ending.as_str(), ""),

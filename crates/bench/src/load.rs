@@ -117,11 +117,12 @@ async fn crowd(effort: Effort) -> Result<Vec<Figure>> {
     let mut bench = Bench::start(tasks, rounds(turns))?;
     let cpu = bench.run(tasks).await?;
     let peak = peak_megabytes(bench.serve.child.id())?;
-    let data = bench.place.data();
+    // Once it has stopped, the log of the database is folded in: that is of one size, however many tasks there were.
+    let place = bench.stop()?;
+    let data = place.data();
     // Unused workspaces go with traces.
     let traces = disk_bytes(&data.join("traces")) + disk_bytes(&data.join("workspaces"));
     let (all, reserve) = (disk_bytes(&data), disk_bytes(&data.join("reserve")));
-    bench.stop()?;
     let name = |what: &str| format!("serve: {tasks} tasks × {turns} turns: {what}");
     let each = |bytes: u64| bytes as f64 / tasks as f64;
     let kept = each(all.saturating_sub(traces + reserve));

@@ -1,4 +1,4 @@
-//! What looking costs: commands that go through many tasks, and how far somebody who follows a task is behind.
+//! The cost of viewing tasks: commands that go through many tasks, and the delay of somebody who follows a task.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};

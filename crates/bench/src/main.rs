@@ -36,7 +36,7 @@ struct Args {
     effort: Effort,
     /// Run only these measurements.
     #[arg(long, value_enum, value_delimiter = ',')]
-    only: Vec<Part>,
+    only: Vec<Measurement>,
     /// Print one JSON object instead of a table.
     #[arg(long)]
     json: bool,
@@ -66,7 +66,7 @@ pub enum Effort {
 
 /// What is measured, in the order it is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Part {
+enum Measurement {
     /// Start-up to the first request.
     Start,
     /// Turns of one task.
@@ -159,7 +159,7 @@ impl Effort {
     }
 }
 
-impl Part {
+impl Measurement {
     fn measure(self, effort: Effort) -> Result<Vec<Figure>> {
         let each = |measure: fn(Effort, &str, &str) -> Result<Vec<Figure>>| {
             let both = turns::COMMANDS.map(|(name, command)| measure(effort, name, command));
@@ -211,7 +211,7 @@ fn main() -> ExitCode {
         };
     }
     let parts = match args.only.as_slice() {
-        [] => Part::value_variants(),
+        [] => Measurement::value_variants(),
         only => only,
     };
     if !args.json {

@@ -17,7 +17,7 @@ pub struct Server {
 }
 
 /// What one conversation looked like from the server.
-pub struct Seen {
+pub struct Observation {
     /// When the first request was whole.
     pub first: Instant,
     /// From each reply to the request that followed it.
@@ -89,7 +89,7 @@ impl Server {
     }
 
     /// The latest requests, as one conversation with this many turns.
-    pub fn conversation(&self, turns: usize) -> Result<Seen> {
+    pub fn conversation(&self, turns: usize) -> Result<Observation> {
         let mut requests = self.inner.requests();
         let requests = requests.split_off(requests.len().saturating_sub(turns + 1));
         let whole = requests.iter().map(|request| request.replies).eq(0..=turns);
@@ -98,7 +98,11 @@ impl Server {
             let sent = two[0].answered?;
             Some(two[1].received.saturating_duration_since(sent))
         });
-        Ok(Seen { first: requests[0].received, turns: times.collect(), bytes: lengths(&requests) })
+        Ok(Observation {
+            first: requests[0].received,
+            turns: times.collect(),
+            bytes: lengths(&requests),
+        })
     }
 
     /// When the last request so far was whole.

@@ -174,6 +174,7 @@ impl World {
             user: "ada".to_owned(),
             may_be_unrestricted: false,
             vim: false,
+            screen_reader: false,
             status: windlass_term::StatusPart::ALL.to_vec(),
         };
         let mut world = Self {

@@ -12,7 +12,7 @@ use crate::bodies;
 use crate::figures::{Figure, Unit, median, ms, quantile};
 use crate::memory::{self, Memory, Watch};
 use crate::place::{BenchDir, Started};
-use crate::server::{Seen, Server};
+use crate::server::{Observation, Server};
 
 /// What a turn runs: the same command, once only looking and once with an effect.
 pub const COMMANDS: [(&str, &str); 2] =
@@ -166,14 +166,14 @@ pub fn peak_memory(effort: Effort, name: &str, command: &str) -> Result<Vec<Figu
     Ok(vec![peak.at_most(45.0).from(detail)])
 }
 
-fn watched(server: &Server, turns: usize, started: Started) -> Result<(Memory, Seen)> {
+fn watched(server: &Server, turns: usize, started: Started) -> Result<(Memory, Observation)> {
     let watch = Watch::over(started.child.id());
     let seen = conversation(server, turns, started);
     Ok((watch.end()?, seen?))
 }
 
 /// Lets a program run to its end and gives what the server saw of it.
-fn conversation(server: &Server, turns: usize, started: Started) -> Result<Seen> {
+fn conversation(server: &Server, turns: usize, started: Started) -> Result<Observation> {
     started.finish()?;
     server.conversation(turns)
 }

@@ -1,4 +1,4 @@
-//! What a command does that is called without one of its subcommands: it shows what there is.
+//! What a command does when it is called without a subcommand: it lists or shows something useful.
 
 use std::ffi::OsString;
 

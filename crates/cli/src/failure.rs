@@ -1,4 +1,4 @@
-//! Errors as a person meets them: what happened, to which thing, what to do next, and an exit code.
+//! Errors as a person reads them: what happened, to which thing, what to do next, and an exit code.
 
 use crate::config::ConfigErrors;
 use crate::next_action;
@@ -126,6 +126,9 @@ fn hint(error: &Coordinated) -> String {
                 .into()
         }
         Coordinated::MissingInput { input, .. } => format!("give it with `--input {input}=VALUE`"),
+        Coordinated::UnknownRun(_) => {
+            "`windlass workflow status` lists the runs, `windlass workflow list` the workflows".to_owned()
+        }
         Coordinated::NotARun { task } => {
             format!("see `windlass workflow status`, and `windlass show {task}`")
         }

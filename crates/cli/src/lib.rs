@@ -71,14 +71,20 @@ fn printed(code: u8) -> Result<u8, failure::Failure> {
     }
 }
 
-/// `windlass -p GOAL` is short for `windlass run -p GOAL` (MS-192), also behind a global option.
+/// `windlass -p GOAL` is short for `windlass run -p GOAL` (MS-192), also behind options.
 fn with_command(mut args: Vec<OsString>) -> Vec<OsString> {
+    let is_option = |word: &OsString| word.as_encoded_bytes().starts_with(b"-");
+    if !args.get(1).is_some_and(is_option) {
+        return args;
+    }
+    let parser = args::parser();
     let mut first = 1;
-    while args.get(first).is_some_and(|word| word == "--data" || word == "--log-format") {
-        first += 2;
+    while let Some(words) = args.get(first).and_then(|word| args::words_of_option(&parser, word)) {
+        first += words;
     }
     if args.get(first).is_some_and(|word| word == "-p" || word == "--print") {
-        args.insert(first, "run".into());
+        // Options before it are those of the run.
+        args.insert(1, "run".into());
     }
     args
 }

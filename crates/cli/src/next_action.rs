@@ -86,6 +86,9 @@ pub fn retry_command(remedy: Option<Remedy>, task: TaskId) -> String {
 pub fn retry_words(error: Option<&ErrorDetails>, task: TaskId) -> String {
     let remedy = error.and_then(|error| error.remedy);
     let command = retry_command(remedy, task);
+    if remedy == Some(Remedy::ResumeRun) {
+        return format!("try it again with: windlass workflow resume {task}");
+    }
     match error {
         Some(error) if !error.retryable && remedy.is_none() => {
             format!("see what happened with: windlass show {task}")
@@ -186,7 +189,7 @@ pub const fn remedy_words(remedy: Remedy) -> &'static str {
             "let somebody else approve it with `windlass commitments approve`"
         }
         Remedy::ResumeRun => {
-            "`windlass workflow status` shows the steps; `windlass workflow resume` tries the step again"
+            "`windlass workflow status` shows the steps; a resumed run tries the one that failed again"
         }
     }
 }

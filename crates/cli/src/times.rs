@@ -1,4 +1,4 @@
-//! Times as a person writes them on a command line: a moment, a time by the clock on the wall, or how
+//! Times as a person writes them on a command line: a moment, a time of day, or how
 //! long from now.
 
 use jiff::tz::TimeZone;

@@ -1,5 +1,5 @@
-//! What this process does with tasks, for a log: which it starts, and how each segment ends. A preview like any
-//! other: whoever is too slow misses some.
+//! What this process does with tasks, for a log: which it starts, and how each segment ends. Like all previews it is a
+//! broadcast: a slow reader misses some.
 
 use tokio::sync::broadcast;
 use windlass_core::command::TaskResult;

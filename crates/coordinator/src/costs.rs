@@ -5,23 +5,25 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use windlass_agent::History;
-use windlass_core::event::Record;
+use windlass_core::event::{Event, Record};
 use windlass_core::id::TaskId;
-use windlass_core::trigger::TriggerStream;
 use windlass_store::{Filter, Sum};
 
 use crate::metrics::Metrics;
-use crate::views::cost::usage_of;
+use crate::trigger::TriggerStream;
+use crate::views::cost::{KINDS_WITH_USAGE, usage_of};
 use crate::views::{CostReport, CostSum};
 use crate::{Coordinator, Error};
 
 /// Events read at once.
 const PAGE: usize = 1000;
 
-/// The name of the sums in the store.
-const NAME: &str = "usage";
+/// The names of the sums in the store: of everything that is counted, and of costs alone, which need few events.
+const ALL_SUMS: &str = "usage";
+const COST_SUMS: &str = "cost";
 
 /// Tokens and money.
 #[derive(Clone, Copy)]
@@ -35,14 +37,27 @@ pub(crate) type KnownSums = Arc<Mutex<Option<(Sums, i64)>>>;
 /// What all events up to one add up to. What it holds does not grow with the number of tasks.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Sums {
-    models: BTreeMap<String, CostSum>,
+    #[serde(flatten)]
+    costs: CostSums,
     metrics: Metrics,
 }
 
 impl Sums {
     fn add(&mut self, record: &Record) {
         self.metrics.apply(record);
-        if let Some((model, usage)) = usage_of(record) {
+        self.costs.add(&record.event);
+    }
+}
+
+/// The part of them that is money.
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct CostSums {
+    models: BTreeMap<String, CostSum>,
+}
+
+impl CostSums {
+    fn add(&mut self, event: &Event) {
+        if let Some((model, usage)) = usage_of(event) {
             self.models.entry(model.to_owned()).or_default().add(usage);
         }
     }
@@ -63,7 +78,7 @@ impl Costs<'_> {
 
     /// What all tasks have cost, with the newest ones by themselves, at most `limit`.
     pub fn total(self, limit: usize) -> Result<CostReport, Error> {
-        let (sums, _) = self.sums()?;
+        let (sums, _) = self.cost_sums()?;
         let mut report = CostReport::of_models(sums.models);
         // A task counts with the agents below it.
         let limit_and_one = Some(limit.saturating_add(1));
@@ -101,22 +116,56 @@ impl Costs<'_> {
     /// Keeps the sums up to now, so that they need not be added up again, and outlast their events.
     pub async fn keep_sums(self) -> Result<(), Error> {
         let (sums, pos) = self.sums()?;
-        let body = serde_json::to_string(&sums).unwrap_or_default();
-        Ok(self.coordinator.store.journal().sums().keep(NAME, Sum { pos, body }).await?)
+        self.keep(ALL_SUMS, &sums, pos).await
+    }
+
+    /// Keeps those of costs alone.
+    pub async fn keep_costs(self) -> Result<(), Error> {
+        let (sums, pos) = self.cost_sums()?;
+        self.keep(COST_SUMS, &sums, pos).await
+    }
+
+    async fn keep(self, name: &'static str, sums: &impl Serialize, pos: i64) -> Result<(), Error> {
+        let body = serde_json::to_string(sums).unwrap_or_default();
+        Ok(self.coordinator.store.journal().sums().keep(name, Sum { pos, body }).await?)
+    }
+
+    /// The kept sums of a name, and the position of the last event in them.
+    fn kept<T: Default + DeserializeOwned>(self, name: &str) -> Result<(T, i64), Error> {
+        let Some(Sum { pos, body }) = self.coordinator.store.journal().sums().get(name)? else {
+            return Ok((T::default(), 0));
+        };
+        let malformed = |_| windlass_store::Error::Malformed { table: "sums", value: body.clone() };
+        Ok((serde_json::from_str(&body).map_err(malformed)?, pos))
     }
 
     /// The kept sums and what came after them; and the position of the last event in them.
     fn sums(self) -> Result<(Sums, i64), Error> {
-        let kept = self.coordinator.store.journal().sums().get(NAME)?;
-        let (sums, pos) = match kept {
-            Some(Sum { pos, body }) => {
-                let malformed =
-                    |_| windlass_store::Error::Malformed { table: "sums", value: body.clone() };
-                (serde_json::from_str(&body).map_err(malformed)?, pos)
-            }
-            None => (Sums::default(), 0),
-        };
+        let (sums, pos) = self.kept(ALL_SUMS)?;
         self.continued(sums, pos)
+    }
+
+    /// The same of costs alone. Only events that cost something are read.
+    fn cost_sums(self) -> Result<(CostSums, i64), Error> {
+        let (of_all, of_costs) = (self.kept(ALL_SUMS)?, self.kept(COST_SUMS)?);
+        let (mut sums, mut pos): (CostSums, i64) =
+            if of_all.1 > of_costs.1 { of_all } else { of_costs };
+        // What is appended from here on counts the next time.
+        let end = self.coordinator.store.journal().end()?;
+        loop {
+            match self.coordinator.store.journal().since_of_kinds(&KINDS_WITH_USAGE, pos, PAGE) {
+                Ok(events) => {
+                    let Some((last, _)) = events.last() else { return Ok((sums, pos.max(end))) };
+                    pos = *last;
+                    events.iter().for_each(|(_, event)| sums.add(event));
+                }
+                // `doctor` names it; the others still count.
+                Err(windlass_store::Error::DamagedEvent { pos: damaged, .. }) if damaged > pos => {
+                    pos = damaged;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
     }
 
     /// The same from sums that are known already.

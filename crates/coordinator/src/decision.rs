@@ -1,8 +1,8 @@
-//! The six things that can become of a message, and the one model call that chooses (ES-057…069).
+//! The six things that can happen to a message, and the one model call that chooses (ES-057…069).
 //!
 //! Invariants:
-//! - One call per message, without tools; whatever it answers, a decision comes out: what makes no sense
-//!   for this session is replaced by the fallback, and the log says so.
+//! - One call per message, without tools. Any answer leads to a decision: one that makes no sense for this session is
+//!   replaced by the fallback, and the log says so.
 //! - The decision is data. Nothing is done here.
 
 use serde::{Deserialize, Serialize};

@@ -102,6 +102,11 @@ pub trait AgentFactory: Send + Sync {
         false
     }
 
+    /// Whether a person has approved the commands of a workflow, as a run has them.
+    fn is_source_approved(&self, _directory: &Path, _source: &WorkflowSource) -> bool {
+        false
+    }
+
     /// Remembers that a person has approved the commands of a workflow.
     fn approve_workflow(
         &self,

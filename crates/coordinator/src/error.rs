@@ -7,8 +7,9 @@ use windlass_core::id::{IssueId, QuestionId, ScheduleId, SessionId, TaskId};
 use windlass_core::planning::Resolution;
 use windlass_core::question::Answer;
 use windlass_core::status::TaskStatus;
-use windlass_core::trigger::TriggerStream;
 use windlass_model::picture::PictureError;
+
+use crate::trigger::TriggerStream;
 
 /// Why a command was not carried out.
 #[derive(Debug, thiserror::Error)]
@@ -94,6 +95,9 @@ pub enum Error {
     Workflow(String),
     #[error("workflow `{workflow}` needs the input `{input}`")]
     MissingInput { workflow: String, input: String },
+    /// Neither a run nor a workflow that has run has this name.
+    #[error("there is no run `{0}`, and no workflow of that name has run")]
+    UnknownRun(String),
     /// The task is not a run of a workflow.
     #[error("`{task}` is not a run of a workflow")]
     NotARun { task: TaskId },
@@ -302,6 +306,7 @@ impl Error {
             | Self::NotAnOption { .. }
             | Self::Workflow(_)
             | Self::MissingInput { .. }
+            | Self::UnknownRun(_)
             | Self::NotARun { .. }
             | Self::TooManySessions { .. }
             | Self::TooManyWaiting { .. }

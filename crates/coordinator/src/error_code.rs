@@ -45,6 +45,7 @@ impl Error {
             Self::NotAnOption { .. } => (Invalid, "not-an-option"),
             Self::Dependencies { .. } => (Conflict, "waits-for-tasks"),
             Self::Workflow(_) | Self::MissingInput { .. } => (Invalid, "bad-workflow"),
+            Self::UnknownRun(_) => (Unknown, "unknown-run"),
             Self::NotARun { .. } => (Conflict, "not-a-run"),
             Self::Equipment { .. } => (Unavailable, "not-equipped"),
             Self::Unhealthy { .. } => (Unavailable, "unhealthy"),

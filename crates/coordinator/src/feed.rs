@@ -1,7 +1,7 @@
 //! Following a task: its events as they are committed, and previews of what is coming.
 //!
-//! Events come from the store, whichever process commits them. Previews come from a broadcast inside this process, and
-//! where somebody asks for it from the process that drives the task.
+//! Events come from the store, whichever process commits them. Previews come from a broadcast inside this process and,
+//! on request, from the process that drives the task.
 
 use std::collections::VecDeque;
 

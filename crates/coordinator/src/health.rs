@@ -1,10 +1,10 @@
-//! The health of an installation: what `doctor` looks at, what `doctor fix` puts right without a model, and what is
-//! looked at before each dispatch.
+//! The health of an installation: what `doctor` checks, what `doctor fix` repairs without a model, and what is checked
+//! before each dispatch.
 //!
 //! Invariants:
 //! - A check changes nothing (MS-034).
 //! - A fix asks no model and removes nothing that might be the only copy (MS-035).
-//! - What is looked at before a dispatch costs a few system calls and one row.
+//! - The checks before a dispatch cost a few system calls and one row.
 
 mod check;
 mod dispatch;

@@ -25,6 +25,7 @@ mod queue;
 mod feed;
 mod live;
 mod activity;
+pub mod trigger;
 mod triggers;
 mod router;
 mod decision;

@@ -1,10 +1,10 @@
-//! Previews for other processes: who watches a task from elsewhere opens a socket in the data directory, and the
-//! process that drives the task sends there what it would show itself.
+//! Previews for other processes: a process that watches a task opens a socket in the data directory, and the process
+//! that drives the task sends its previews there.
 //!
 //! Invariants:
 //! - Nobody waits. What a watcher does not take in time is lost: previews are not promises.
-//! - Where nobody watches, nothing is opened and nothing is sent. Whether somebody does is looked at a few times a
-//!   second, and only while there is something to show.
+//! - If nobody watches, nothing is opened and nothing is sent. The driving process checks for watchers a few times a
+//!   second, and only while it has something to show.
 
 use std::fs;
 use std::io;
@@ -32,14 +32,14 @@ const MAX_TEXT: usize = 16 << 10;
 
 /// A piece on its way. Of a reply only the text is sent; the rest comes with the reply itself.
 #[derive(Serialize, Deserialize)]
-struct Piece {
+struct PreviewPiece {
     task: TaskId,
     /// The call that printed it; none for the text of a reply.
     call: Option<CallId>,
     text: String,
 }
 
-impl Piece {
+impl PreviewPiece {
     fn of(preview: &Preview) -> Option<Self> {
         let (call, text) = match &preview.live {
             PreviewContent::Output { call, text } => (Some(*call), text),
@@ -85,7 +85,7 @@ impl Feed<'_> {
                 continue;
             }
             if let Some(bytes) =
-                Piece::of(&preview).and_then(|piece| serde_json::to_vec(&piece).ok())
+                PreviewPiece::of(&preview).and_then(|piece| serde_json::to_vec(&piece).ok())
             {
                 watchers.retain(|socket| is_there(send(&bytes, socket), socket));
             }
@@ -139,7 +139,7 @@ impl Watcher {
         let mut buffer = vec![0; MAX_TEXT * 6 + 256];
         loop {
             let length = self.socket.recv(&mut buffer).await?;
-            if let Ok(piece) = serde_json::from_slice::<Piece>(&buffer[..length]) {
+            if let Ok(piece) = serde_json::from_slice::<PreviewPiece>(&buffer[..length]) {
                 return Ok(piece.into_preview());
             }
         }

@@ -1,6 +1,6 @@
 //! How many files this process may have open, and how many tasks fit into that.
 //!
-//! Invariant: a task that does not fit waits; it is not started to fail for want of a file.
+//! Invariant: a task that does not fit waits, instead of starting and failing because no file can be opened.
 
 use std::fs::File;
 use std::os::fd::AsRawFd as _;

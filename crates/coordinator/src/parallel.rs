@@ -1,5 +1,5 @@
-//! Workers side by side: lists of tasks in worktrees of their own, what each does and will edit, and one prompt by
-//! several runners for a person to pick from.
+//! Workers side by side: lists of tasks in their own worktrees, what each worker does and will edit, and one prompt
+//! given to several runners so that a person can choose a result.
 //!
 //! Invariant: such a run is a workflow that was made for it. Nothing here drives a task by itself.
 

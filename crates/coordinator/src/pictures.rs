@@ -33,7 +33,11 @@ impl Pictures<'_> {
             path: path.to_owned(),
             source: source.into(),
         };
-        let bytes = std::fs::metadata(path).map_err(failed)?.len();
+        let found = std::fs::metadata(path).map_err(failed)?;
+        if !found.is_file() {
+            return Err(failed(std::io::Error::other("it is not a regular file")).into());
+        }
+        let bytes = found.len();
         if bytes > MAX_FILE_BYTES {
             let problem = PictureError::TooLarge { bytes };
             return Err(Error::Picture { name: shown_line(name), problem });

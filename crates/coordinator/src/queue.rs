@@ -55,7 +55,7 @@ impl Queue<'_> {
     /// parked ones that have mail to continue with and new ones for which there is a place.
     pub fn ready(self) -> Result<Vec<TaskId>, Error> {
         let mut ready = self.interrupted(&HashSet::new())?;
-        ready.extend(self.waiting(usize::MAX)?);
+        ready.extend(self.ready_tasks(usize::MAX)?);
         Ok(ready)
     }
 
@@ -66,7 +66,7 @@ impl Queue<'_> {
     }
 
     /// Tasks that wait for nothing but a process, oldest first; at most `limit`. Cheap, and asked often.
-    pub(crate) fn waiting(self, limit: usize) -> Result<Vec<TaskId>, Error> {
+    pub(crate) fn ready_tasks(self, limit: usize) -> Result<Vec<TaskId>, Error> {
         Ok(self.coordinator.store.scheduler().ready_tasks(self.coordinator.now(), limit)?)
     }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::{SignedDuration, Timestamp};
 use windlass_core::id::TaskId;
-use windlass_store::{Kept, RetentionPlan, Tree};
+use windlass_store::{FinishedTree, KeepReason, RetentionPlan};
 
 use crate::{Coordinator, Error};
 
@@ -58,7 +58,7 @@ impl Retention<'_> {
             let is_worktree = tree.workspace.join(".git").is_file();
             let workflows = self.coordinator.workflows();
             match is_worktree || (runs.contains(&tree.root) && workflows.has_worktree(tree.root)?) {
-                true => plan.staying.push((tree.root, Kept::Worktree)),
+                true => plan.staying.push((tree.root, KeepReason::Worktree)),
                 false => plan.going.push(tree),
             }
         }
@@ -141,7 +141,7 @@ impl Retention<'_> {
     }
 
     /// Removes a tree's trace and, where the service made it, its workspace, but for what was published.
-    fn remove_files(self, tree: &Tree, removed: &mut Removed) {
+    fn remove_files(self, tree: &FinishedTree, removed: &mut Removed) {
         let dir = self.coordinator.store.dir();
         removed.bytes += remove_all(&dir.traces().join(tree.root.to_string()), &[]);
         if tree.workspace.starts_with(dir.workspaces()) && tree.workspace != dir.workspaces() {

@@ -11,12 +11,12 @@ use windlass_core::event::{Continued, Deadline};
 use windlass_core::id::{CommandId, SessionId, TaskId};
 use windlass_core::injection::{Control, Injection};
 use windlass_core::schedule::DeadlineAction;
-use windlass_core::trigger::{TriggerStream, UserMessageCommand, UserMessageReceived};
-use windlass_store::Filter;
+use windlass_store::{Filter, UserMessageCommand};
 
 use crate::decision::{Decision, SessionTasks};
 use crate::slash::{self, Effect, SlashInput};
 use crate::submit::SubmitOptions;
+use crate::trigger::{TriggerStream, UserMessageReceived};
 use crate::{Coordinator, Error, Handled, Talk};
 
 /// Decides where messages go.

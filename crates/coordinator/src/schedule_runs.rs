@@ -6,12 +6,12 @@ use windlass_core::command::{Outage, TaskCommand};
 use windlass_core::id::{CommandId, InjectionId, ScheduleId, SessionId, TaskId};
 use windlass_core::injection::{Control, Injection};
 use windlass_core::schedule::{Schedule, ScheduleAction, ScheduleState, TimeoutAction};
-use windlass_core::trigger::{Due, ScheduledTrigger, TriggerStream};
 use windlass_store::{Advance, Filter, ScheduleRow};
 
 use crate::deadlines::Deadlines;
 use crate::router::Router;
 use crate::submit::SubmitOptions;
+use crate::trigger::{Due, ScheduledTrigger, TriggerStream};
 use crate::{Error, Handled, Timer};
 
 impl Timer<'_> {

@@ -1,5 +1,5 @@
-//! A service: takes in what the bus brings, drives tasks, publishes what comes of it, until it is
-//! stopped; then parks its tasks at a turn boundary and hands them back.
+//! A service: takes entries from the bus, drives tasks and publishes their results until it is stopped. Then it parks
+//! its tasks at a turn boundary and hands them back.
 //!
 //! Everything that must survive is in the store, so a service that dies is replaced by any other.
 
@@ -52,7 +52,7 @@ impl Service {
         let mut jobs = JoinSet::new();
         let (with, by, until) = (coordinator.clone(), bus.clone(), serving.clone());
         let reader = self.clone();
-        jobs.spawn(async move { intake::take_in(reader, with, by, until).await });
+        jobs.spawn(async move { intake::run(reader, with, by, until).await });
         if self.streams.contains(&InStream::Scheduled) {
             let (with, until) = (coordinator.clone(), serving.clone());
             jobs.spawn(async move {

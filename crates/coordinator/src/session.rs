@@ -1,9 +1,9 @@
-//! One session: what a person stays in. Its axes, rules and model, its conversation, and its slash commands.
+//! One session of a person: its axes, rules and model, its conversation, and its slash commands.
 //!
 //! Invariants:
 //! - A command reads the session, decides, and appends with the number it has read; when another process was
 //!   faster it looks again, so both take effect, one after the other.
-//! - What a task is told of a change is sent in the transaction that records the change.
+//! - The message that tells a task of a change is sent in the transaction that records the change.
 
 mod axes;
 mod talk;
@@ -16,7 +16,7 @@ use windlass_core::injection::{Control, Injection};
 use windlass_core::layout::AddedDirectory;
 use windlass_core::policy::allow::AllowRule;
 use windlass_core::session::{
-    Archived, Rated, RuleRevoked, SessionCreated, SessionEvent, SessionState,
+    Archived, ModelChosen, Rated, RuleRevoked, SessionCreated, SessionEvent, SessionState,
 };
 use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_store::{Filter, SessionAppend, TaskRow};
@@ -48,12 +48,21 @@ pub struct NewSession {
     pub added: Vec<AddedDirectory>,
     /// What each conversation of it may cost; `None` for what is configured.
     pub cost_budget: Option<f64>,
+    /// The model that it uses; `None` for what is configured.
+    pub model: Option<String>,
 }
 
 impl NewSession {
     /// One with no more than a directory.
     pub fn new(axes: Axes, user_id: impl Into<String>, workspace: Option<String>) -> Self {
-        Self { axes, user_id: user_id.into(), workspace, added: Vec::new(), cost_budget: None }
+        Self {
+            axes,
+            user_id: user_id.into(),
+            workspace,
+            added: Vec::new(),
+            cost_budget: None,
+            model: None,
+        }
     }
 }
 
@@ -96,11 +105,20 @@ impl Session<'_> {
         if self.exists()? {
             return Ok(());
         }
-        let NewSession { axes, user_id, workspace, added, cost_budget } = new;
+        let NewSession { axes, user_id, workspace, added, cost_budget, model } = new;
+        let chosen = match &model {
+            Some(name) => {
+                let model = Some(self.usable_model(workspace.as_deref(), name)?);
+                let chosen = ModelChosen { model, by: user_id.clone() };
+                Some(SessionEvent::ModelChosen(chosen))
+            }
+            None => None,
+        };
         let user_id = Some(user_id);
         let created =
             SessionCreated { axes, user_id, workspace, interactive: true, added, cost_budget };
-        let events = vec![SessionEvent::SessionCreated(created)];
+        let created = SessionEvent::SessionCreated(created);
+        let events = std::iter::once(created).chain(chosen).collect();
         let append = SessionAppend { events, mail: Vec::new() };
         match self.coordinator.store.sessions().append(self.id, 0, self.now(), append).await {
             // Somebody else has begun it meanwhile.

@@ -1,4 +1,4 @@
-//! Conversations: found, listed, limited per user.
+//! Finding and listing conversations, and their limit per user.
 
 use windlass_core::id::SessionId;
 use windlass_store::{Filter, ModeTransition, SessionPlace, SessionRow};

@@ -2,7 +2,7 @@
 //! becomes a proposal that a person decides about (MS-162…165, MS-215).
 //!
 //! Invariants:
-//! - Three tasks make a repetition. What one task does often is one task's.
+//! - Three tasks make a repetition. What only one task does, however often, is none.
 //! - A proposal changes nothing: a skill is written when a person accepts it, or where the policy says so.
 //! - One proposal for a project in seven days, and never a second one for the same thing.
 
@@ -125,7 +125,7 @@ pub struct Detail {
 /// What is kept of a proposal beside its columns.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-struct Kept {
+struct ProposalEvidence {
     evidence: Vec<Finding>,
     goal: String,
 }
@@ -190,8 +190,10 @@ impl SkillProposals<'_> {
         let repeated = store.skill_proposals().repeated(&project, MIN_TASKS)?;
         let Some(evidence) = choose(&repeated) else { return Ok(None) };
         let Some(first) = evidence.first() else { return Ok(None) };
-        let kept =
-            Kept { goal: one_line(&created.command.goal, 2_000), evidence: evidence.clone() };
+        let kept = ProposalEvidence {
+            goal: one_line(&created.command.goal, 2_000),
+            evidence: evidence.clone(),
+        };
         let new = NewProposal {
             project,
             name: name(first),
@@ -204,7 +206,7 @@ impl SkillProposals<'_> {
 }
 
 fn proposal(row: ProposalRow) -> Proposal {
-    let kept: Kept = serde_json::from_str(&row.evidence).unwrap_or_default();
+    let kept: ProposalEvidence = serde_json::from_str(&row.evidence).unwrap_or_default();
     Proposal {
         number: row.number,
         project: row.project,

@@ -1,4 +1,4 @@
-//! Rules that people give beforehand, for all projects or for one.
+//! Rules that people give in advance, for all projects or for one.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! Who has stopped: a process that drives a service's tasks and has given no sign of life for a whole lease loses
-//! them to another one (§15.3).
+//! Finds processes that have stopped: one that drives a service's tasks and gives no sign of life for a whole lease
+//! loses them to another one (§15.3).
 //!
 //! Invariants:
 //! - A lease is measured by the running time of whoever looks: time in which the machine slept, or in which the
@@ -39,10 +39,10 @@ pub(crate) fn own_patience(lease: Duration) -> Duration {
 /// What this process has seen of the tasks of others.
 #[derive(Default)]
 pub(crate) struct TaskLeases {
-    seen: HashMap<TaskId, Seen>,
+    seen: HashMap<TaskId, LeaseObservation>,
 }
 
-struct Seen {
+struct LeaseObservation {
     pulse: (u64, u32, Timestamp),
     /// The running time at which it was first seen.
     since: Duration,
@@ -73,7 +73,7 @@ impl TaskLeases {
             if now.saturating_sub(since) >= patience(lease) {
                 stopped.push(Stopped { task: *task, epoch: *epoch });
             }
-            seen.insert(*task, Seen { pulse, since });
+            seen.insert(*task, LeaseObservation { pulse, since });
         }
         self.seen = seen;
         stopped

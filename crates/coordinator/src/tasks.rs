@@ -1,4 +1,4 @@
-//! Tasks: found, looked at, tried again.
+//! Finding, viewing and retrying tasks.
 
 use std::collections::HashMap;
 use std::time::Duration;

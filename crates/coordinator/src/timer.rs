@@ -11,9 +11,9 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp, Zoned};
 use tokio_util::sync::CancellationToken;
 use windlass_core::id::TaskId;
-use windlass_core::trigger::{Due, ScheduledTrigger};
 use windlass_store::ScheduleRow;
 
+use crate::trigger::{Due, ScheduledTrigger};
 use crate::{Coordinator, Error, Handled};
 
 /// Things that one tick does; the next tick, at once, does the rest.
@@ -64,7 +64,7 @@ impl Timer<'_> {
             done.push((trigger, handled));
         }
         self.coordinator.store.scheduler().expire(now).await?;
-        let ready = self.coordinator.queue().waiting(BATCH as usize)?;
+        let ready = self.coordinator.queue().ready_tasks(BATCH as usize)?;
         if !ready.is_empty() {
             self.coordinator.store.scheduler().mark_due(ready).await?;
         }

@@ -10,12 +10,12 @@
 use serde::{Deserialize, Serialize};
 use windlass_core::id::{InjectionId, TaskId};
 use windlass_core::injection::{Control, Injection};
-use windlass_core::trigger::{
+
+use crate::router::Router;
+use crate::trigger::{
     ExternalEventReceived, HitlResponseReceived, ScheduledTrigger, TaskAction, TaskControlReceived,
     TaskResultReceived, Trigger, TriggerStream, UserMessageReceived,
 };
-
-use crate::router::Router;
 use crate::{Coordinator, Error, Sent};
 
 /// The kind under which requests of other programs are remembered.

@@ -15,6 +15,7 @@ use windlass_core::command::TaskResult;
 use windlass_core::error::ErrorDetails;
 use windlass_core::id::TaskId;
 
+use crate::activity::Activity;
 use crate::drive::Drive;
 use crate::service::{Backoff, chain};
 use crate::task_leases::{self, TaskLeases};
@@ -136,7 +137,7 @@ impl Pool {
         let room = self.limit - self.running.len();
         let mut wanted = room + MARGIN;
         loop {
-            let ready = self.coordinator.queue().waiting(wanted)?;
+            let ready = self.coordinator.queue().ready_tasks(wanted)?;
             // Those that were just started here may not say so yet, and some are not to be tried for a while.
             let is_startable =
                 |task: &&TaskId| !self.tasks.contains(*task) && !self.cooling.contains_key(*task);
@@ -252,6 +253,11 @@ impl Pool {
     async fn fail(&self, task: TaskId, details: ErrorDetails) {
         if let Err(error) = self.coordinator.control().fail(task, details).await {
             tracing::warn!(%task, reason = chain(&error), "failure not journaled yet");
+            return;
+        }
+        // Its loop never ran, so nobody else reports its end.
+        if let Ok(Some(result)) = self.coordinator.tasks().last_result(task) {
+            let _ = self.coordinator.activity.send(Activity::Ended(Box::new(result)));
         }
     }
 

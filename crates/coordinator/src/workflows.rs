@@ -1,4 +1,4 @@
-//! Workflows: listed, checked, rendered, run; and what their runs did.
+//! Listing, checking, rendering and running workflows, and what their runs did.
 //!
 //! Invariant: a run is a task. Answering, pausing, resuming and cancelling are those of every task.
 
@@ -17,7 +17,7 @@ use windlass_core::id::{SessionId, TaskId};
 use windlass_core::text::one_line;
 use windlass_store::Created;
 use windlass_workflow::RunState;
-use windlass_workflow::definition::{Base, Checkout, Workflow};
+use windlass_workflow::definition::{Base, Checkout, Maker, Workflow, WorktreeSpec};
 use windlass_workflow::files::{FileErrors, Files};
 use windlass_workflow::git::Git;
 use windlass_workflow::next::{failure_question, more_rounds};
@@ -150,8 +150,13 @@ impl Workflows<'_> {
         let Ok((workflow, _)) = Files::of(directory).source(name, BTreeMap::new()) else {
             return Vec::new();
         };
-        let begins_here =
-            matches!(&workflow.place, Checkout::Worktree(spec) if spec.base == Base::Head);
+        let begins_here = match &workflow.place {
+            Checkout::Worktree(WorktreeSpec { maker: Maker::Git(git), .. }) => {
+                git.base == Base::Head
+            }
+            Checkout::Worktree(WorktreeSpec { maker: Maker::Command { .. }, .. })
+            | Checkout::Here => false,
+        };
         // Where git does not answer, the run itself says why.
         let changes = Git::open(directory).and_then(|git| worktree::changes(&git, git.top()));
         changes.unwrap_or_default().into_iter().filter(|_| begins_here).collect()

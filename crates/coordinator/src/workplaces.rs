@@ -1,4 +1,4 @@
-//! The directory that a task works in: usable, and not shared with another task unaware.
+//! The directory that a task works in: it must be usable, and no other task may share it unknowingly.
 
 use std::path::{Path, PathBuf};
 

@@ -45,16 +45,6 @@ impl Claim {
             },
         }
     }
-
-    /// Whether what it claims lies within another claim.
-    pub fn is_within(&self, other: &Self) -> bool {
-        let lines = match (self.lines, other.lines) {
-            (_, None) => true,
-            (None, Some(_)) => false,
-            (Some(own), Some(theirs)) => theirs.first <= own.first && own.last <= theirs.last,
-        };
-        self.path == other.path && lines && (other.symbol.is_none() || self.symbol == other.symbol)
-    }
 }
 
 impl fmt::Display for LineRange {

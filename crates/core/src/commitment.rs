@@ -289,6 +289,3 @@ impl Commitment {
         self.verdict_reason = Some(reason.to_owned()).filter(|reason| !reason.is_empty());
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -167,6 +167,3 @@ const fn reason_of(error: ErrorType) -> StatusReason {
         | Internal => StatusReason::Error,
     }
 }
-
-#[cfg(test)]
-mod tests;

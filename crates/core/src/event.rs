@@ -1,7 +1,7 @@
 //! Events: what is committed to a journal. The journal is the truth; everything else is a fold of it.
 //!
-//! A new kind is one line in the list below and a body in the file of its group. Then the fold
-//! (`TaskState::apply`) and the places where people read it do not compile until they know it.
+//! A new kind is one line in the list below, and a body in the file of its group with the words that people read of it.
+//! Then the fold (`TaskState::apply`) does not compile until it knows the kind.
 //!
 //! Invariants:
 //! - Bodies only gain fields, each with a default, so that an old journal can always be read.
@@ -40,7 +40,7 @@ pub use task::{
 pub use verification::{PlannedCheck, ReviewStarted, VerificationEnded, VerificationStarted};
 pub use workflow::{
     MergeChanged, MergeState, RunnerReported, ScriptWork, StepEnded, StepResult, StepStarted,
-    WorkflowPart, WorkflowSource, WorktreeChanged, WorktreeState,
+    WorkflowPart, WorkflowSource, WorktreeChanged, WorktreeKind, WorktreeState,
 };
 
 pub use worker::{CheckpointMade, IntentClaimed};
@@ -48,8 +48,66 @@ pub use worker::{CheckpointMade, IntentClaimed};
 /// The version of event bodies that this program writes.
 pub const EVENT_VERSION: u32 = 1;
 
-/// Declares the kinds of events: the enum, the name of each kind, and how a body is written and read.
+/// What people read of an event: one source for every surface. The body of each kind has it.
+pub(crate) trait Words {
+    /// What happened, in one line; the kind stands beside it. The surface escapes it and cuts it to its width.
+    fn words(&self) -> String;
+
+    /// What a conversation says of it. None where it is shown in another form, or not at all.
+    fn note(&self) -> Option<Note> {
+        None
+    }
+}
+
+/// A sentence about an event in a conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    pub text: String,
+    /// What a person may want to read besides it.
+    pub detail: Option<String>,
+    /// Whether a person should look at it.
+    pub is_warning: bool,
+}
+
+impl Note {
+    pub(crate) fn new(text: impl Into<String>) -> Option<Self> {
+        Some(Self { text: text.into(), detail: None, is_warning: false })
+    }
+
+    pub(crate) fn with_detail(text: impl Into<String>, detail: &str) -> Option<Self> {
+        Some(Self { text: text.into(), detail: Some(detail.to_owned()), is_warning: false })
+    }
+
+    pub(crate) fn warning(text: impl Into<String>, detail: Option<&str>) -> Option<Self> {
+        let detail = detail.map(str::to_owned);
+        Some(Self { text: text.into(), detail, is_warning: true })
+    }
+}
+
+/// Declares the kinds of events: the enum, the name of each kind, and how a body is written and read; `with words`
+/// also what people read of each.
 macro_rules! events {
+    (
+        $(#[$doc:meta])* $name:ident with words {
+            $($(#[$vdoc:meta])* $kind:ident($body:ty) = $text:literal,)*
+        }
+    ) => {
+        $crate::event::events! {
+            $(#[$doc])* $name { $($(#[$vdoc])* $kind($body) = $text,)* }
+        }
+
+        impl $name {
+            /// What happened, in one line for people, without the kind.
+            pub fn words(&self) -> String {
+                match self { $(Self::$kind(body) => body.words(),)* }
+            }
+
+            /// What a conversation says of it; none where it is shown in another form, or not at all.
+            pub fn note(&self) -> Option<Note> {
+                match self { $(Self::$kind(body) => body.note(),)* }
+            }
+        }
+    };
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $kind:ident($body:ty) = $text:literal,)* }) => {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq)]
@@ -95,7 +153,7 @@ pub(crate) use events;
 
 events! {
     /// Something that happened to a task.
-    Event {
+    Event with words {
         // The task as a whole.
         /// The task exists.
         TaskCreated(Box<TaskCreated>) = "task_created",

@@ -45,7 +45,7 @@ impl Default for Thresholds {
 
 /// One call as the guard remembers it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Seen {
+struct RememberedCall {
     tool: String,
     call: u64,
     result: u64,
@@ -58,7 +58,7 @@ pub struct Guard {
     /// When it intervenes; as the last start of the agent set it.
     #[serde(default)]
     pub thresholds: Thresholds,
-    recent: VecDeque<Seen>,
+    recent: VecDeque<RememberedCall>,
     failures: usize,
     since_intervention: usize,
     interventions: u32,
@@ -87,7 +87,7 @@ impl Guard {
 
     /// Remembers a call and its result, both as hashes of their canonical text.
     pub fn on_call(&mut self, tool: &str, call: u64, result: u64, failed: bool) {
-        self.recent.push_back(Seen { tool: tool.to_owned(), call, result, failed });
+        self.recent.push_back(RememberedCall { tool: tool.to_owned(), call, result, failed });
         let remembered = self.thresholds.pattern_window.max(self.thresholds.max_identical_calls);
         while self.recent.len() > remembered {
             self.recent.pop_front();
@@ -139,7 +139,7 @@ impl Guard {
 
     fn cycling(&self) -> Option<String> {
         let window = self.thresholds.pattern_window;
-        let seen: Vec<&Seen> = self.recent.iter().rev().take(window).collect();
+        let seen: Vec<&RememberedCall> = self.recent.iter().rev().take(window).collect();
         (2..=window / 2).find_map(|period| {
             let span = period * MIN_CYCLE_CALLS.div_ceil(period).max(2);
             // The same call over and over is for `identical` to judge.

@@ -7,6 +7,8 @@
 //! Invariant: a text that is the same for all tasks (a prompt, a tool's description) never holds a task's id. It
 //! would defeat the caches of providers. Such texts use [`Layout::named`].
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::id::TaskId;
@@ -54,6 +56,9 @@ pub struct Site {
     /// Directories that a person added.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub added: Vec<AddedDirectory>,
+    /// Variables that every command of the task finds.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub variables: BTreeMap<String, String>,
 }
 
 impl Site {

@@ -1,4 +1,4 @@
-//! What a tool call came to, and how it is found out after a crash.
+//! The outcome of a tool call, and how it is determined after a crash.
 
 use serde::{Deserialize, Serialize};
 

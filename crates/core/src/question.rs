@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{CallId, QuestionId};
 use crate::policy::allow::AllowRule;
-use crate::policy::asked::Asked;
+use crate::policy::permission_request::PermissionRequest;
 use crate::string_enum;
 
 pub use plan::{Acceptance, PLAN_OPTIONS, PlanAnswer, ProposedPlan};
@@ -67,7 +67,7 @@ pub struct Question {
     pub grants: Option<AllowRule>,
     /// Why a permission is asked for, as data for whoever shows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub asked: Option<Box<Asked>>,
+    pub asked: Option<Box<PermissionRequest>>,
     /// The plan that is asked about, and what accepting it is bound to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<Box<ProposedPlan>>,

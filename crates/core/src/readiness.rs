@@ -1,4 +1,4 @@
-//! Which task of a service could run now, if a process took it: the rule that workers go by.
+//! Which task of a service could run now: the rule that workers use.
 //!
 //! Invariants:
 //! - Pure: facts about one task in, an answer out. Whoever keeps the facts asks when one of them changes, and keeps

@@ -228,6 +228,3 @@ impl RoleChange {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -290,6 +290,3 @@ impl Schedule {
         DueRun { runs, missed, next: self.next(now) }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -2,7 +2,8 @@
 //!
 //! Invariants:
 //! - Only values of at least [`LEAST_BYTES`] are looked for; a shorter one is a word that stands in for a key.
-//! - A value is also found where it is part of a JSON text, with its quotes and backslashes escaped.
+//! - A value is also found as other texts spell it: escaped in JSON, in JSON within JSON, in an address, in HTML, and on
+//!   one line of base64 or of hexadecimal digits.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -52,10 +53,9 @@ impl Secrets {
     pub fn with<'a>(&self, named: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let mut patterns = self.patterns.clone();
         for (name, value) in named.into_iter().filter(|(_, value)| value.len() >= LEAST_BYTES) {
-            let quoted = Value::from(value).to_string();
-            for text in [value, &quoted[1..quoted.len() - 1]] {
+            for text in spellings(value) {
                 if patterns.iter().all(|known| known.text != text) {
-                    patterns.push(Pattern { name: name.to_owned(), text: text.to_owned() });
+                    patterns.push(Pattern { name: name.to_owned(), text });
                 }
             }
         }
@@ -94,7 +94,13 @@ impl Secrets {
         match value {
             Value::String(text) => *text = self.redact(text).into_owned(),
             Value::Array(all) => all.iter_mut().for_each(|one| self.redact_value(one)),
-            Value::Object(fields) => fields.values_mut().for_each(|one| self.redact_value(one)),
+            Value::Object(fields) => {
+                let named = std::mem::take(fields).into_iter().map(|(name, mut value)| {
+                    self.redact_value(&mut value);
+                    (self.redact(&name).into_owned(), value)
+                });
+                *fields = named.collect();
+            }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
@@ -125,6 +131,56 @@ impl Secrets {
         };
         self.patterns.iter().map(begun).max().unwrap_or(0)
     }
+}
+
+/// How a value looks in the texts that programs make of it. Most keys have one spelling: letters, digits, `-` and `_`.
+fn spellings(value: &str) -> Vec<String> {
+    let json = json_escaped(value);
+    let mut all = vec![value.to_owned(), json_escaped(&json), json.replace('/', "\\/"), json];
+    // Some programs keep the slash, and some write small digits.
+    for kept in ["", "/"] {
+        all.push(percent_encoded(value, kept, |byte| format!("%{byte:02X}")));
+        all.push(percent_encoded(value, kept, |byte| format!("%{byte:02x}")));
+    }
+    let html = value.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    all.push(html.replace('"', "&quot;"));
+    all.push(html.replace('"', "&#34;").replace('\'', "&#39;"));
+    for before in 0..3 {
+        let digits = base64_inside(value.as_bytes(), before);
+        all.push(digits.replace('+', "-").replace('/', "_"));
+        all.push(digits);
+    }
+    all.push(value.bytes().map(|byte| format!("{byte:02x}")).collect());
+    all.push(value.bytes().map(|byte| format!("{byte:02X}")).collect());
+    all
+}
+
+/// The digits of base64 that depend on these bytes alone, where so many others come before them in a group of three: in
+/// `user:key` the digits differ from those of `key`.
+fn base64_inside(bytes: &[u8], before: usize) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let bit = |at: usize| {
+        let byte = bytes[at / 8 - before];
+        usize::from((byte >> (7 - at % 8)) & 1)
+    };
+    let first = (before * 8).div_ceil(6);
+    let end = (before + bytes.len()) * 8 / 6;
+    let digit = |at: usize| (at * 6..at * 6 + 6).fold(0, |digit, at| (digit << 1) | bit(at));
+    (first..end).map(|at| char::from(DIGITS[digit(at)])).collect()
+}
+
+fn json_escaped(text: &str) -> String {
+    let quoted = Value::from(text).to_string();
+    quoted[1..quoted.len() - 1].to_owned()
+}
+
+/// As in a part of an address, with these characters beside letters and digits kept.
+fn percent_encoded(text: &str, kept: &str, encode: impl Fn(u8) -> String) -> String {
+    let is_kept = |byte: u8| {
+        byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) || kept.as_bytes().contains(&byte)
+    };
+    let spell = |byte| if is_kept(byte) { char::from(byte).to_string() } else { encode(byte) };
+    text.bytes().map(spell).collect()
 }
 
 /// A text that comes in pieces, without keys. What may be the beginning of a key waits for the next piece.
@@ -180,6 +236,38 @@ mod tests {
         let clean = secrets().redact(r#"{"a":"quo\"ted\\secret"}"#).into_owned();
         assert_eq!(clean, r#"{"a":"[redacted: ODD]"}"#);
         assert!(!format!("{:?}", secrets()).contains("live"));
+    }
+
+    #[test]
+    fn a_key_is_found_however_a_program_spells_it() {
+        let secrets = Secrets::default().with([("KEY", r#"a/b+c="d\e0123"#)]);
+        for text in [
+            r#"https://host/?k=a%2Fb%2Bc%3D%22d%5Ce0123"#,
+            r#"https://host/?k=a/b%2bc%3d%22d%5ce0123"#,
+            r#"{"k":"a\/b+c=\"d\\e0123"}"#,
+            r#""{\"k\":\"a/b+c=\\\"d\\\\e0123\"}""#,
+            r#"<p title="a/b+c=&quot;d\e0123">"#,
+        ] {
+            let clean = secrets.redact(text).into_owned();
+            assert!(clean.contains("[redacted: KEY]") && !clean.contains("e0123"), "{clean}");
+        }
+    }
+
+    #[test]
+    fn a_key_is_found_in_base64_and_in_hexadecimal_digits() {
+        let secrets = Secrets::default().with([("KEY", "sk-live-0123456789")]);
+        for text in [
+            // The key; `u:` and the key; `me:`, the key and a line break.
+            "c2stbGl2ZS0wMTIzNDU2Nzg5",
+            "Basic dTpzay1saXZlLTAxMjM0NTY3ODk=",
+            "bWU6c2stbGl2ZS0wMTIzNDU2Nzg5Cg==",
+            "1 736b2d6c6976652d30313233343536373839 2",
+            "736B2D6C6976652D30313233343536373839",
+        ] {
+            let clean = secrets.redact(text).into_owned();
+            assert!(clean.contains("[redacted: KEY]"), "{text}: {clean}");
+        }
+        assert_eq!(secrets.redact("c2stbGl2ZS0wMTIzNDU2Nzg4"), "c2stbGl2ZS0wMTIzNDU2Nzg4");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! A session: what a person stays in. Its axes, rules and model are a fold of its own stream (§15.21).
+//! A session of a person. Its axes, rules and model are a fold of its own stream (§15.21).
 //!
 //! Invariants:
 //! - A change names the axes it wants and leaves the others as they are; only the named transitions below set

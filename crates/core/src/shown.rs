@@ -1,5 +1,5 @@
-//! Text as a person may decide by it: what would be invisible, would move the cursor or would reorder the
-//! line is shown as an escape (§15.29).
+//! Text on which a person can safely decide: what would be invisible, move the cursor or reorder the line is shown as
+//! an escape (§15.29).
 //!
 //! Invariants:
 //! - Nothing is dropped: the text can be read back from what is shown, so that two different texts never

@@ -5,10 +5,12 @@
 //! - The state says what happens next (`next`), so a loop that was killed and one that was not behave
 //!   the same.
 
+mod compaction_state;
 mod fold;
 mod last_reply;
 mod open_questions;
 mod parts;
+pub mod spending;
 mod verification;
 mod work;
 
@@ -18,7 +20,6 @@ use jiff::Timestamp;
 
 use crate::axes::Axes;
 use crate::command::{ExecutionConfig, TaskCommand, WorkingMemory};
-use crate::compaction_state::CompactionState;
 use crate::contract::Review;
 use crate::error::ErrorDetails;
 use crate::event::{Continued, Event, SubAgentSpawn, TaskCreated};
@@ -31,14 +32,15 @@ use crate::policy::allow::AllowRule;
 use crate::question::Question;
 use crate::role::Role;
 use crate::schedule::{Expiry, MONITORING_COMPLETE};
-use crate::spending::Spending;
 use crate::status::{IllegalMove, StatusReason, TaskStatus};
 
+pub use compaction_state::{Compacting, CompactionState, Flush};
 pub use last_reply::{LastReply, OpenCall, Stage, Unfinished};
 pub use open_questions::OpenQuestions;
 pub use parts::{
     AnsweredPlan, Attempts, FileState, PlanReview, SandboxState, SkillState, StartAnswer,
 };
+pub use spending::Spending;
 pub use verification::{RunningChecks, VerificationState};
 pub use work::Work;
 
@@ -208,7 +210,7 @@ impl TaskState {
             verdict: None,
             verification: VerificationState::default(),
         };
-        state.take_over();
+        state.inherit();
         Ok(state)
     }
 

@@ -1,4 +1,6 @@
-//! Text: the token estimate, cutting at character boundaries, errors in one line.
+//! Text: the token estimate, cutting at character boundaries, counts in words, errors in one line.
+
+use std::fmt::Display;
 
 /// Bytes per token, where nothing better is known.
 pub const BYTES_PER_TOKEN: u64 = 4;
@@ -31,6 +33,30 @@ pub fn one_line(text: &str, width: usize) -> String {
     } else {
         line.to_owned()
     }
+}
+
+/// A large count in short: `950`, `12.3k`, `4.5M`.
+pub fn count(number: u64) -> String {
+    match number {
+        0..10_000 => number.to_string(),
+        10_000..1_000_000 => format!("{:.1}k", number as f64 / 1e3),
+        _ => format!("{:.1}M", number as f64 / 1e6),
+    }
+}
+
+/// Tokens that were used. A server that does not report them is asked for some all the same, so none is
+/// not zero.
+pub fn tokens(number: u64) -> String {
+    match number {
+        0 => "tokens unknown".to_owned(),
+        _ => format!("{} tokens", count(number)),
+    }
+}
+
+/// A count with its noun: `1 line`, `2 lines`. The plural is the noun with an `s`.
+pub fn plural<N: Display + PartialEq + From<u8>>(number: N, noun: &str) -> String {
+    let ending = if number == N::from(1) { "" } else { "s" };
+    format!("{number} {noun}{ending}")
 }
 
 /// An error with its causes, in one line; a cause that was said already is left out.

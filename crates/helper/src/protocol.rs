@@ -8,7 +8,7 @@
 
 use std::io;
 
-use crate::wire::{Frame, Reader, bad, frame};
+use crate::wire::{Frame, FrameReader, bad, frame};
 
 /// Changes whenever a message changes its bytes or meaning.
 pub const VERSION: u32 = 4;
@@ -339,7 +339,7 @@ impl Order {
 
     /// Reads the message of a frame.
     pub fn read((kind, body): Frame<'_>) -> io::Result<Self> {
-        let mut r = Reader::new(body);
+        let mut r = FrameReader::new(body);
         let order = match kind {
             1 => {
                 let version = r.u32()?;
@@ -377,7 +377,7 @@ impl Order {
                         Ok(Bind { source, target, access })
                     })?,
                     files: r.list(|r| Ok(NewFile { path: r.text()?, content: r.text()? }))?,
-                    hidden: r.list(Reader::text)?,
+                    hidden: r.list(FrameReader::text)?,
                     memory_bytes: r.u64()?,
                     processes: r.u64()?,
                     open_files: r.u64()?,
@@ -389,15 +389,15 @@ impl Order {
             }
             2 => Self::Start(Start {
                 id: r.u32()?,
-                argv: r.list(Reader::text)?,
+                argv: r.list(FrameReader::text)?,
                 script: r.text()?,
                 cwd: r.text()?,
-                env: r.list(Reader::text)?,
+                env: r.list(FrameReader::text)?,
                 stdin: r.u8()? != 0,
                 background: r.u8()? != 0,
                 timeout_ms: r.u64()?,
                 grace_ms: r.u64()?,
-                hidden: r.list(Reader::text)?,
+                hidden: r.list(FrameReader::text)?,
             }),
             3 => Self::Kill { id: r.u32()?, grace_ms: r.u64()? },
             4 => Self::Input { id: r.u32()?, bytes: r.remaining() },
@@ -458,7 +458,7 @@ impl Report {
 
     /// Reads the message of a frame.
     pub fn read((kind, body): Frame<'_>) -> io::Result<Self> {
-        let mut r = Reader::new(body);
+        let mut r = FrameReader::new(body);
         let report = match kind {
             1 => {
                 let version = r.u32()?;

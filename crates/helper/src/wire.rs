@@ -83,11 +83,11 @@ impl Writer<'_> {
 }
 
 /// Takes values from a frame's body.
-pub struct Reader<'a> {
+pub struct FrameReader<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Reader<'a> {
+impl<'a> FrameReader<'a> {
     /// Reads from the start of a body.
     pub fn new(body: &'a [u8]) -> Self {
         Self { rest: body }

@@ -51,7 +51,7 @@ async fn ask_with(
     live: &mut (dyn FnMut(StreamEvent) + Send),
 ) -> Result<Reply, Error> {
     let wanted = options.max_output_tokens.unwrap_or(wire::DEFAULT_MAX_TOKENS);
-    let (thinking, tokens) = thinking.within(wanted, model.max_output);
+    let (thinking, tokens) = thinking.fit_limit(wanted, model.max_output);
     let options = Options {
         max_output_tokens: Some(tokens),
         // Models that think by themselves refuse one, and so does thinking.

@@ -208,7 +208,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{Wire, anthropic::Events, chat::Chunks, responses::Items, transcript::Form};
+    use crate::{
+        Wire, anthropic::Events, chat::Chunks, responses::Items, transcript::TranscriptForm,
+    };
 
     /// Pieces of real events, so that what is put together from them is nearly right.
     fn event() -> impl Strategy<Value = String> {
@@ -266,7 +268,7 @@ mod tests {
             events in proptest::collection::vec(prop_oneof![4 => event(), 1 => any::<String>()], 0..12),
         ) {
             let prelude = windlass_core::message::Prelude { system: String::new(), tools: Vec::new() };
-            let transcript = Transcript::new(Form::plain(Wire::Chat, "m"), &prelude);
+            let transcript = Transcript::new(TranscriptForm::plain(Wire::Chat, "m"), &prelude);
             let readers: [Box<dyn Reader>; 3] =
                 [Box::new(Chunks::default()), Box::new(Events::default()), Box::new(Items::default())];
             for mut reader in readers {

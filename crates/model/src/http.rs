@@ -54,7 +54,7 @@ pub(crate) fn request_headers(name: HeaderName, key: Option<String>) -> Option<H
 }
 
 /// What is sent, the same for each attempt.
-struct Asked {
+struct RequestParts {
     body: Bytes,
     /// Headers beyond those of every request.
     more: HeaderMap,
@@ -85,7 +85,7 @@ impl Endpoint {
         reader: impl Fn() -> R + Send + Sync,
         live: &mut (dyn FnMut(StreamEvent) + Send),
     ) -> Result<Reply, Error> {
-        let asked = Asked { body: Bytes::from(body), more };
+        let asked = RequestParts { body: Bytes::from(body), more };
         let mut attempts = 1;
         loop {
             let fault = match self.attempt(&asked, transcript, reader(), live).await {
@@ -111,7 +111,7 @@ impl Endpoint {
 
     async fn attempt<R: Reader>(
         &self,
-        asked: &Asked,
+        asked: &RequestParts,
         transcript: &Transcript,
         mut reader: R,
         live: &mut (dyn FnMut(StreamEvent) + Send),
@@ -159,7 +159,7 @@ impl Endpoint {
         Ok(Reply { text, calls, reasoning, finish, usage, model, latency: sent.elapsed() })
     }
 
-    async fn send(&self, asked: &Asked) -> Result<Response, Fault> {
+    async fn send(&self, asked: &RequestParts) -> Result<Response, Fault> {
         let request = self.client.post(self.url.clone()).headers(self.headers.clone());
         let request = request.headers(asked.more.clone()).body(asked.body.clone());
         let response = match timeout(self.stall, request.send()).await {

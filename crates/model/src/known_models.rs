@@ -1,6 +1,9 @@
 //! What is known of well-known models: prices, context windows, abilities. The figures are data
 //! (`known_models.txt`), renewed by `scripts/renew-prices`. A model that is not in the table stays unknown.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use crate::{LongPrice, ModelName, Price};
 
 const TABLE: &str = include_str!("known_models.txt");
@@ -28,17 +31,9 @@ impl KnownModel {
             return None;
         }
         let (full, model) = (name.to_string(), name.model());
-        let mut found: [Option<&str>; 3] = [None; 3];
-        for (known, figures) in rows() {
-            let rank = match known {
-                known if known == full => 0,
-                known if known == model => 1,
-                known if known.split_once('/').is_some_and(|(_, known)| known == model) => 2,
-                _ => continue,
-            };
-            found[rank].get_or_insert(figures);
-        }
-        found.into_iter().flatten().next().and_then(parse)
+        let Index { full: by_full, alone } = &*INDEX;
+        let found = by_full.get(&*full).or_else(|| by_full.get(model)).or_else(|| alone.get(model));
+        found.and_then(|figures| parse(figures))
     }
 
     /// When the figures were taken.
@@ -48,6 +43,23 @@ impl KnownModel {
         line.split(' ').next().unwrap_or_default()
     }
 }
+
+/// The figures by name. Of several that have the same name alone, the first in the table counts.
+struct Index {
+    full: HashMap<&'static str, &'static str>,
+    alone: HashMap<&'static str, &'static str>,
+}
+
+/// Made once: every start of a task asks several times.
+static INDEX: LazyLock<Index> = LazyLock::new(|| {
+    let mut alone = HashMap::new();
+    for (name, figures) in rows() {
+        if let Some((_, name)) = name.split_once('/') {
+            alone.entry(name).or_insert(figures);
+        }
+    }
+    Index { full: rows().collect(), alone }
+});
 
 /// Names in full, and their figures.
 fn rows() -> impl Iterator<Item = (&'static str, &'static str)> {

@@ -16,11 +16,11 @@ const MAX_BYTES: usize = 4 * 1024 * 1024;
 
 #[derive(Deserialize)]
 struct Listing {
-    data: Vec<Listed>,
+    data: Vec<ModelEntry>,
 }
 
 #[derive(Deserialize)]
-struct Listed {
+struct ModelEntry {
     id: String,
 }
 

@@ -1,5 +1,5 @@
-//! The providers that we know by name, as data: one that speaks a wire we know is one entry here. What the
-//! configuration says of a provider goes before its entry.
+//! The providers that we know by name, as data: a provider that speaks a known wire is one entry here. The
+//! configuration of a provider wins over its entry.
 
 use windlass_core::reasoning::Effort;
 use windlass_core::string_enum;

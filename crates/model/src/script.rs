@@ -39,7 +39,7 @@ use windlass_core::tool_name;
 
 mod player;
 
-pub use player::Asked;
+pub use player::RequestView;
 pub(crate) use player::ScriptModel;
 
 /// The largest script we read; a day's recording is far smaller.

@@ -6,7 +6,7 @@ use windlass_core::message::Prelude;
 use windlass_core::reasoning::Effort;
 
 use crate::http::Endpoint;
-use crate::transcript::Form;
+use crate::transcript::TranscriptForm;
 use crate::{
     BoxFuture, EffortForm, Efforts, Error, Model, ModelName, Options, ReasoningUse, Reply,
     StreamEvent, Transcript, Vision, Wire, anthropic, chat, responses,
@@ -47,7 +47,7 @@ impl Model for ServedModel {
     fn transcript(&self, prelude: &Prelude) -> Transcript {
         let (wire, model) = (self.endpoint.wire, self.endpoint.name.to_string());
         let (reasoning, vision) = (self.reasoning, self.vision);
-        Transcript::new(Form { wire, model, reasoning, vision }, prelude)
+        Transcript::new(TranscriptForm { wire, model, reasoning, vision }, prelude)
     }
 
     fn reply<'a>(

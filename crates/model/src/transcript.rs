@@ -19,9 +19,12 @@ use windlass_core::text::BYTES_PER_TOKEN;
 
 use crate::{ReasoningUse, Wire, anthropic, chat, responses};
 
+/// Bytes of a body beside its head and its conversation; an allocation more where a wire needs more.
+const BESIDE_CONVERSATION: usize = 256;
+
 /// What a conversation must know of the model it is for.
 #[derive(Clone, Debug)]
-pub(crate) struct Form {
+pub(crate) struct TranscriptForm {
     pub wire: Wire,
     /// The model as `provider/model`: reasoning of another one is left out.
     pub model: String,
@@ -30,7 +33,7 @@ pub(crate) struct Form {
     pub vision: Vision,
 }
 
-impl Form {
+impl TranscriptForm {
     /// A model that takes its reasoning back, and cannot see.
     pub fn plain(wire: Wire, model: &str) -> Self {
         let (reasoning, vision) = (ReasoningUse::Return, Vision::Blind);
@@ -67,7 +70,7 @@ pub enum Vision {
 
 /// A picture, and where in the messages its block begins.
 #[derive(Clone, Debug)]
-struct Shown {
+struct PlacedPicture {
     at: usize,
     picture: Picture,
 }
@@ -75,7 +78,7 @@ struct Shown {
 /// A conversation, kept as the bytes of its messages. Made by [`crate::Model::transcript`].
 #[derive(Clone, Debug)]
 pub struct Transcript {
-    form: Form,
+    form: TranscriptForm,
     /// What precedes the messages in a body and never changes: the tools and, where the wire
     /// keeps it apart, the system prompt. Complete JSON members, each with a comma after it.
     pub(crate) prelude: Vec<u8>,
@@ -85,7 +88,7 @@ pub struct Transcript {
     pub(crate) open: bool,
     source: Option<PictureSource>,
     /// What is inserted into the messages when a body is made, in order.
-    shown: Vec<Shown>,
+    shown: Vec<PlacedPicture>,
     /// Where the last block of each of the latest messages not from the model ends, oldest first.
     pub(crate) marks: Vec<usize>,
     count: usize,
@@ -112,7 +115,7 @@ const GONE: &str = "it is no longer kept";
 const MARKS: usize = 2;
 
 impl Transcript {
-    pub(crate) fn new(form: Form, prelude: &Prelude) -> Self {
+    pub(crate) fn new(form: TranscriptForm, prelude: &Prelude) -> Self {
         let wire = form.wire;
         let mut transcript = Self {
             form,
@@ -271,7 +274,7 @@ impl Transcript {
     /// Shows a picture in front of the block that is written next. A message has text behind its pictures, so what
     /// is kept here stays valid without them.
     pub(crate) fn show(&mut self, picture: &Picture) {
-        self.shown.push(Shown { at: self.messages.len(), picture: picture.clone() });
+        self.shown.push(PlacedPicture { at: self.messages.len(), picture: picture.clone() });
     }
 
     /// The message as a model reads it that cannot see; `None` when it stays as it is.
@@ -282,6 +285,16 @@ impl Transcript {
         }
         let notes: Vec<_> = pictures.iter().map(|picture| picture.note(CANNOT_SEE)).collect();
         Some(Message::user(format!("{}\n\n{}", text.trim_end(), notes.join("\n"))))
+    }
+
+    /// A request's body up to where the conversation follows: its head as an object that is still open.
+    pub(crate) fn begin_body(&self, head: &serde_json::Value) -> Vec<u8> {
+        let mut body = head.to_string().into_bytes();
+        body.reserve(self.bytes() + BESIDE_CONVERSATION);
+        // The head's closing brace gives way to what follows.
+        body.pop();
+        body.push(b',');
+        body
     }
 
     /// Writes the messages into a body, with `mark` in the blocks that are marked and a `block` for each picture:
@@ -303,7 +316,7 @@ impl Transcript {
             body.extend_from_slice(&self.messages[from..at]);
             from = at;
             if next_shown <= next_mark
-                && let Some(Shown { picture, .. }) = shown.next()
+                && let Some(PlacedPicture { picture, .. }) = shown.next()
             {
                 let bytes = self.source.as_ref().and_then(|source| source.0(picture));
                 let data = bytes.map(|bytes| STANDARD.encode(bytes));
@@ -345,13 +358,13 @@ impl Transcript {
 }
 
 /// Reads comma-separated messages of any wire.
-fn read(messages: &[u8], open: bool) -> Vec<Said> {
+fn read(messages: &[u8], open: bool) -> Vec<WireMessage> {
     let close: &[u8] = if open { b"]}]" } else { b"]" };
     serde_json::from_slice(&[b"[", messages, close].concat()).unwrap_or_default()
 }
 
 #[derive(Deserialize)]
-struct Said {
+struct WireMessage {
     #[serde(default)]
     role: String,
     /// The result of a call, where the wire has that as an item of its own.

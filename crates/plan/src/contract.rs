@@ -60,16 +60,16 @@ pub fn read_contract(text: &str) -> Result<Contract, ContractError> {
         let (line, problem) = first.map_or((1, String::new()), |one| (one.line, one.message));
         ContractError { line, place: String::new(), problem }
     })?;
-    let mut reader = Reader { document: Some(&document), path: String::new() };
+    let mut reader = ContractReader { document: Some(&document), path: String::new() };
     reader.contract(&document.value)
 }
 
 /// Reads a contract that is a part of another document. That one knows the lines; the place counts from here.
 pub fn contract_from_value(value: &Value) -> Result<Contract, ContractError> {
-    Reader { document: None, path: String::new() }.contract(value)
+    ContractReader { document: None, path: String::new() }.contract(value)
 }
 
-struct Reader<'d> {
+struct ContractReader<'d> {
     document: Option<&'d Document>,
     path: String,
 }
@@ -80,7 +80,7 @@ enum Step<'k> {
     Index(usize),
 }
 
-impl Reader<'_> {
+impl ContractReader<'_> {
     fn wrong<T>(&self, problem: impl Into<String>) -> Result<T, ContractError> {
         let problem = problem.into();
         let line = self.document.map_or(1, |document| document.problem(&self.path, "").line);

@@ -1,5 +1,5 @@
 //! Plans: manifests that load exactly what they name, the agents of their roster, the rules for prompts,
-//! templates, snapshots, and the tools that tasks of a plan have besides all others.
+//! templates, snapshots, and the additional tools of a plan's tasks.
 //!
 //! Everything but the tools is data in, data out: reading files, running tasks and keeping rows is the work of
 //! the coordinator.

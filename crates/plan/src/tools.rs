@@ -21,7 +21,7 @@ use windlass_tools::{Prepared, Tool};
 
 /// Where a task of a plan leaves what it logs.
 #[derive(Clone)]
-pub struct Ledger {
+pub struct PlanLog {
     pub store: Store,
     /// The directory that the plan belongs to.
     pub project: PathBuf,
@@ -30,18 +30,18 @@ pub struct Ledger {
     pub now: fn() -> Timestamp,
 }
 
-impl Ledger {
+impl PlanLog {
     fn project_name(&self) -> String {
         self.project.display().to_string()
     }
 }
 
 /// The tools of a task, in the order the model sees them.
-pub fn all(ledger: &Ledger) -> Vec<Arc<dyn Tool>> {
+pub fn all(log: &PlanLog) -> Vec<Arc<dyn Tool>> {
     vec![
-        Arc::new(issue::LogIssue(ledger.clone())),
-        Arc::new(decision::LogDecision(ledger.clone())),
-        Arc::new(save_snapshot::SaveSnapshot(ledger.clone())),
+        Arc::new(issue::LogIssue(log.clone())),
+        Arc::new(decision::LogDecision(log.clone())),
+        Arc::new(save_snapshot::SaveSnapshot(log.clone())),
     ]
 }
 

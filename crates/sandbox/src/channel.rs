@@ -1,8 +1,8 @@
 //! Windlass's end of the channel to one helper, over any pair of byte streams.
 //!
-//! One job owns both streams and everything command of what runs; callers send it requests. The queue of
-//! requests has no length of its own because its contents are bounded by the protocol: starts by their
-//! callers who wait, output by credit, input by credit, kills by the commands there are.
+//! One job owns both streams and the state of every running command; callers send it requests. The queue of requests
+//! needs no limit because the protocol bounds its contents: starts by callers that wait for them, output and input by
+//! credit, kills by the number of commands.
 //!
 //! Invariants:
 //! - When the streams end, for whatever cause, every command is `Lost` and every caller gets an answer.
@@ -87,18 +87,18 @@ pub(crate) enum Request {
 }
 
 /// Why the helper could not make the sandbox.
-pub(crate) enum Refused {
+pub(crate) enum SetupFailure {
     /// The helper said so.
     Failed { stage: String, source: io::Error },
     /// The helper said nothing, or nothing we understand.
     Broken(Error),
 }
 
-impl From<Refused> for Error {
-    fn from(refused: Refused) -> Self {
+impl From<SetupFailure> for Error {
+    fn from(refused: SetupFailure) -> Self {
         match refused {
-            Refused::Failed { stage, source } => Self::Setup { stage, source },
-            Refused::Broken(error) => error,
+            SetupFailure::Failed { stage, source } => Self::Setup { stage, source },
+            SetupFailure::Broken(error) => error,
         }
     }
 }
@@ -120,7 +120,7 @@ impl Channel {
         setup: Setup,
         egress: Option<Egress>,
         lease: Option<Duration>,
-    ) -> Result<Self, Refused> {
+    ) -> Result<Self, SetupFailure> {
         let (requests, inbox) = mpsc::unbounded_channel();
         let mut owner = Owner {
             from,
@@ -264,8 +264,8 @@ struct Owner<R, W> {
 }
 
 impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Owner<R, W> {
-    async fn handshake(&mut self, setup: Setup) -> Result<Ready, Refused> {
-        let broken = |source| Refused::Broken(Error::Protocol { expected: VERSION, source });
+    async fn handshake(&mut self, setup: Setup) -> Result<Ready, SetupFailure> {
+        let broken = |source| SetupFailure::Broken(Error::Protocol { expected: VERSION, source });
         Order::Setup(setup).write(&mut self.out);
         self.to.write_all(&self.out).await.map_err(broken)?;
         self.out.clear();
@@ -276,7 +276,7 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Owner<R, W> {
                     self.received.drain(..length);
                     return match report {
                         Report::Ready(ready) => Ok(ready),
-                        Report::Failed { stage, errno } => Err(Refused::Failed {
+                        Report::Failed { stage, errno } => Err(SetupFailure::Failed {
                             stage,
                             source: io::Error::from_raw_os_error(errno),
                         }),

@@ -1,5 +1,5 @@
-//! What of windlass's environment commands get. In a sandbox that is an allowlist, because secrets have any name;
-//! on the host it is everything but windlass's own keys.
+//! Which variables of windlass's environment commands get. In a sandbox that is an allowlist, because a secret can
+//! have any name; on the host it is everything but windlass's own keys.
 
 /// Names that pass as they are: locale, where tools live, which certificates to trust.
 const NAMES: &[&str] = &[

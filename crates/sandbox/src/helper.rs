@@ -17,7 +17,7 @@ use tokio::net::UnixStream;
 use tokio::process::Child;
 use tokio::time::timeout;
 
-use crate::channel::{Channel, Refused, Starter};
+use crate::channel::{Channel, SetupFailure, Starter};
 use crate::network::Egress;
 use crate::{Command, Error, Running};
 use windlass_helper::protocol::{Ready, Setup};
@@ -99,8 +99,9 @@ impl Helper {
         setup: Setup,
         egress: Option<Egress>,
         lease: Option<Duration>,
-    ) -> Result<Self, Refused> {
-        let failed = |source| Refused::Broken(Error::Spawn { path: program.to_owned(), source });
+    ) -> Result<Self, SetupFailure> {
+        let failed =
+            |source| SetupFailure::Broken(Error::Spawn { path: program.to_owned(), source });
         let (ours, theirs) = UnixStream::pair().map_err(failed)?;
         let theirs: OwnedFd = theirs.into_std().map_err(failed)?.into();
         let theirs = File::from(theirs);

@@ -19,7 +19,7 @@ const MAX_ENTRIES: usize = 50_000;
 
 /// A directory of the host and where commands see it.
 #[derive(Clone, Debug)]
-pub(crate) struct Shown {
+pub(crate) struct VisibleDirectory {
     pub source: PathBuf,
     pub target: PathBuf,
 }
@@ -27,7 +27,7 @@ pub(crate) struct Shown {
 /// What was found so far.
 #[derive(Debug)]
 pub(crate) struct HostSockets {
-    shown: Vec<Shown>,
+    shown: Vec<VisibleDirectory>,
     /// Sockets that a person shows by name.
     listed: Vec<PathBuf>,
     /// Lines of the list that were looked at, by number and name.
@@ -35,7 +35,7 @@ pub(crate) struct HostSockets {
 }
 
 impl HostSockets {
-    pub(crate) fn new(shown: Vec<Shown>, listed: &[PathBuf]) -> Self {
+    pub(crate) fn new(shown: Vec<VisibleDirectory>, listed: &[PathBuf]) -> Self {
         let listed = listed.iter().filter_map(|path| fs::canonicalize(path).ok()).collect();
         Self { shown, listed, seen: HashSet::new() }
     }
@@ -64,7 +64,9 @@ impl HostSockets {
     fn seen_as(&self, path: &Path) -> Option<PathBuf> {
         let directory = fs::canonicalize(path.parent()?).ok()?;
         let path = directory.join(path.file_name()?);
-        let below = |shown: &Shown| Some(shown.target.join(path.strip_prefix(&shown.source).ok()?));
+        let below = |shown: &VisibleDirectory| {
+            Some(shown.target.join(path.strip_prefix(&shown.source).ok()?))
+        };
         let seen = self.shown.iter().find_map(below)?;
         let is_socket =
             fs::symlink_metadata(&path).is_ok_and(|found| found.file_type().is_socket());
@@ -127,7 +129,8 @@ mod tests {
     fn sockets_of_others_are_found_once_unless_listed() {
         let top = tempfile::tempdir().unwrap();
         let source = fs::canonicalize(top.path()).unwrap();
-        let shown = vec![Shown { source: source.clone(), target: PathBuf::from("/seen") }];
+        let shown =
+            vec![VisibleDirectory { source: source.clone(), target: PathBuf::from("/seen") }];
         fs::create_dir(source.join("sub")).unwrap();
         std::os::unix::fs::symlink(&source, source.join("link")).unwrap();
         let _stream = UnixListener::bind(source.join("link/sub/a b.sock")).unwrap();
@@ -146,7 +149,7 @@ mod tests {
         let source = fs::canonicalize(top.path()).unwrap();
         fs::create_dir(source.join("sub")).unwrap();
         let _socket = UnixListener::bind(source.join("sub/x.sock")).unwrap();
-        let shown = vec![Shown { source, target: PathBuf::from("/seen") }];
+        let shown = vec![VisibleDirectory { source, target: PathBuf::from("/seen") }];
         let sockets = HostSockets::new(shown, &[]);
         let names = [PathBuf::from("x.sock")];
         assert_eq!(sockets.search(&names), [Path::new("/seen/sub/x.sock")]);

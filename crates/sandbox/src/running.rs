@@ -1,4 +1,4 @@
-//! A command that was started.
+//! A started command.
 //!
 //! Invariants:
 //! - Output waits in the command's own pipe once a window of it is unread: a slow reader costs no memory.

@@ -28,7 +28,7 @@ const AGENT_CHARS: usize = 200;
 const PATH_CHARS: usize = 500;
 
 /// What is logged of one request.
-pub struct Entry {
+pub struct AccessRecord {
     pub at: Timestamp,
     pub user: Option<String>,
     pub method: Method,
@@ -53,7 +53,7 @@ impl AccessLog {
     }
 
     /// Adds a request.
-    pub fn write(&self, entry: Entry) {
+    pub fn write(&self, entry: AccessRecord) {
         let agent = entry.agent.as_ref().and_then(|agent| agent.to_str().ok());
         let lost = self.lost.swap(0, Ordering::Relaxed);
         let mut line = json!({

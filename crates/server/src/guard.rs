@@ -1,5 +1,5 @@
-//! What every request passes before anything else looks at it: is it meant for this server, does it come from a page
-//! of ours, who sends it, may they.
+//! The first checks of every request: is it meant for this server, does it come from one of our pages, who sends it,
+//! and are they allowed to.
 //!
 //! The order matters. A page of another site can make a browser send requests here, under a name that leads here (DNS
 //! rebinding), with our cookie. The `Host` list stops the first, `Origin`, `Sec-Fetch-Site` and `SameSite` the second,
@@ -13,8 +13,8 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, he
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
 
-use crate::access_log::Entry;
-use crate::auth::{Access, Refused, User, Via};
+use crate::access_log::AccessRecord;
+use crate::auth::{Access, SignInFailure, User, Via};
 use crate::problem::Problem;
 use crate::state::AppState;
 
@@ -53,7 +53,7 @@ pub async fn guard(State(state): State<AppState>, mut request: Request, next: Ne
         Err(refused) => (None, *refused),
     };
     add_headers(response.headers_mut());
-    state.access_log.write(Entry {
+    state.access_log.write(AccessRecord {
         at: state.now(),
         user: user.map(|user| user.name),
         method,
@@ -89,7 +89,7 @@ fn check(state: &AppState, request: &Request, from: IpAddr) -> Result<Passed, Bo
     let (user, set_cookie) = match state.auth.identify(headers, from, state.now()) {
         Ok((user, set_cookie)) => (user, set_cookie),
         // A wrong token is refused everywhere: whoever sends it should know.
-        Err(Refused::Nobody | Refused::OldCookie) if is_public => {
+        Err(SignInFailure::Nobody | SignInFailure::OldCookie) if is_public => {
             return Ok(Passed { user: None, set_cookie: None });
         }
         Err(refused) => return Err(Box::new(not_signed_in(&state.base, &refused, request))),
@@ -111,35 +111,35 @@ fn check(state: &AppState, request: &Request, from: IpAddr) -> Result<Passed, Bo
 const OWN_PATHS: &[&str] = &["/v1/logout", "/v1/login-links"];
 
 /// A browser is led to the login page, a program is told.
-fn not_signed_in(base: &str, refused: &Refused, request: &Request) -> Response {
+fn not_signed_in(base: &str, refused: &SignInFailure, request: &Request) -> Response {
     let (uri, headers) = (request.uri(), request.headers());
     let wants_page = request.method() == Method::GET
         && !uri.path().starts_with("/v1/")
         && text_of(headers, header::ACCEPT).contains("text/html");
-    if wants_page && matches!(refused, Refused::Nobody | Refused::OldCookie) {
+    if wants_page && matches!(refused, SignInFailure::Nobody | SignInFailure::OldCookie) {
         return Redirect::to(&format!("{base}/login")).into_response();
     }
     problem_of(refused).into_response()
 }
 
 /// Why somebody is not signed in, in words.
-pub fn problem_of(refused: &Refused) -> Problem {
+pub fn problem_of(refused: &SignInFailure) -> Problem {
     match refused {
-        Refused::Nobody => Problem::not_signed_in(
+        SignInFailure::Nobody => Problem::not_signed_in(
             "send `Authorization: Bearer TOKEN` (the file `token` in the data directory), or sign in with \
              the link that `windlass open` prints",
         ),
-        Refused::WrongToken => Problem::new(
+        SignInFailure::WrongToken => Problem::new(
             StatusCode::UNAUTHORIZED,
             "wrong-token",
             "this token or code is not valid; `windlass open` prints a new link",
         ),
-        Refused::OldCookie => Problem::new(
+        SignInFailure::OldCookie => Problem::new(
             StatusCode::UNAUTHORIZED,
             "session-expired",
             "sign in again with the link that `windlass open` prints",
         ),
-        Refused::TooMany { retry_after } => Problem::new(
+        SignInFailure::TooMany { retry_after } => Problem::new(
             StatusCode::TOO_MANY_REQUESTS,
             "too-many-failures",
             "too many wrong tokens came from this address",

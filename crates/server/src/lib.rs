@@ -15,6 +15,7 @@ mod state;
 mod about;
 mod checkup;
 mod queue;
+mod notify;
 mod skill_drafts;
 mod routes;
 mod guard;
@@ -28,5 +29,6 @@ mod page;
 
 pub use about::{About, Setting, Skill, SkillList};
 pub use auth::{Access, Account, LINK_SECONDS, TokenHash};
+pub use notify::Notify;
 pub use server::{Error, Options, Server, TlsFiles, address_of, login_link};
 pub use skill_drafts::{DraftFile, SkillDraft, SkillWriter};

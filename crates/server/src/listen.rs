@@ -1,8 +1,8 @@
-//! Connections: taken, limited, served, ended.
+//! Accepting, limiting, serving and closing connections.
 //!
 //! Invariants:
 //! - A connection that sends nothing, or too slowly, or reads nothing, is closed after a named time.
-//! - There are at most [`MAX_CONNECTIONS`]; one more is told so and closed.
+//! - There are at most [`MAX_CONNECTIONS`]; one more gets an answer that says so, and is closed.
 
 use std::io;
 use std::net::SocketAddr;

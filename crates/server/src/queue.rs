@@ -1,8 +1,8 @@
-//! Messages that wait until a session has nothing to do: seen, changed, removed and reordered meanwhile.
+//! Messages that wait until a session has nothing to do. Until then they can be seen, changed, removed and reordered.
 //!
 //! Invariants:
-//! - What is queued is in a file before it is acknowledged, and leaves it after it was sent. A message is sent under its
-//!   own id, so that one that was sent when the process ended is not sent twice.
+//! - What is queued is in a file before it is acknowledged, and leaves it after it was sent. A message is sent under
+//!   its own id, so that one that was sent when the process ended is not sent twice.
 //! - A message that was sent can no longer be changed: whoever tries is refused.
 
 use std::collections::BTreeMap;

@@ -21,6 +21,7 @@ use crate::auth::{Account, Auth, Links, Setup};
 use crate::checkup::Checkup;
 use crate::events::EventFan;
 use crate::guard::Names;
+use crate::notify::{Notifier, Notify, Presence};
 use crate::page::{Drafts, Previews};
 use crate::queue::Queues;
 use crate::skill_drafts::SkillTrials;
@@ -54,6 +55,8 @@ pub struct Options {
     pub about: About,
     /// The path under which a proxy shows it, such as `/agents`; empty for none.
     pub base_path: String,
+    /// Where notices for the owner go; `None` for nowhere.
+    pub notify: Option<Notify>,
 }
 
 /// Why a server did not start.
@@ -115,6 +118,8 @@ impl Server {
             drafts: Drafts::new(coordinator.storage().drafts_directory()),
             queues: Queues::open(coordinator.storage().queue_directory()),
             trials: SkillTrials::default(),
+            presence: Presence::default(),
+            notify: options.notify,
             checkup: Checkup::default(),
             names: Names::new(address, &options.allowed_hosts),
             access_log,
@@ -169,6 +174,10 @@ impl Server {
             until.run_until_cancelled(send).await;
             Ok(())
         });
+        if state.notify.is_some() {
+            let (telling, until) = (state.clone(), stop_gathering.clone());
+            jobs.spawn(async move { tell_owner(&telling, &until).await });
+        }
         let (gathering, until) = (state.clone(), stop_gathering);
         jobs.spawn(async move {
             let gather = gathering.previews.clone().run(gathering.coordinator.clone());
@@ -188,6 +197,17 @@ impl Server {
         drop(file);
         outcome
     }
+}
+
+/// Tells the owner that something waits, until the server stops.
+async fn tell_owner(
+    state: &AppState,
+    stop: &CancellationToken,
+) -> Result<(), windlass_coordinator::Error> {
+    let Some(notify) = &state.notify else { return Ok(()) };
+    let (coordinator, presence) = (&state.coordinator, &state.presence);
+    let notifier = Notifier { coordinator, presence, notify, inbox: state.url("/inbox") };
+    stop.run_until_cancelled(notifier.run()).await.unwrap_or(Ok(()))
 }
 
 fn check_names(options: &Options) -> Result<(), Error> {

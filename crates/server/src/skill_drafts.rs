@@ -1,8 +1,9 @@
 //! Proposed skills on their way into a project: what would be written, and which are being tried.
 //!
 //! Invariants:
-//! - What is accepted is what was shown: whoever accepts names the mark of the draft that they have seen.
+//! - A person accepts what was shown: the request names the mark of the draft that they have seen.
 //! - A proposal is tried once at a time. Why the last try wrote nothing is known until the server ends.
+//! - A try is over once its proposal is decided, even if the thread that decided it has not returned yet.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,7 +12,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use tokio::sync::watch;
 use utoipa::ToSchema;
-use windlass_coordinator::skill_proposals::Proposal;
+use windlass_coordinator::skill_proposals::{Proposal, ProposalStatus};
 
 use crate::api::digest_of;
 
@@ -82,8 +83,13 @@ impl SkillTrials {
         self.changes.subscribe()
     }
 
-    /// How the try of a proposal stands; `None` where it was not tried, or was accepted.
-    pub fn of(&self, number: i64) -> Option<Trial> {
+    /// How the try of a proposal stands; `None` where it was not tried, or is decided.
+    pub fn of(&self, proposal: &Proposal) -> Option<Trial> {
+        let is_open = proposal.status == ProposalStatus::Open;
+        is_open.then(|| self.last(proposal.number)).flatten()
+    }
+
+    fn last(&self, number: i64) -> Option<Trial> {
         self.all().get(&number).cloned()
     }
 
@@ -131,7 +137,7 @@ impl RunningTrial {
 /// One whose thread ended early is not under way any more.
 impl Drop for RunningTrial {
     fn drop(&mut self) {
-        if matches!(self.trials.of(self.number), Some(Trial::Running { .. })) {
+        if matches!(self.trials.last(self.number), Some(Trial::Running { .. })) {
             self.trials
                 .end(self.number, Some("the try ended early; the log may say why".to_owned()));
         }
@@ -151,10 +157,31 @@ mod tests {
         assert!(trials.begin(2, now).is_some(), "another one is not");
         drop(first);
         assert!(
-            matches!(trials.of(1), Some(Trial::Refused(_))),
+            matches!(trials.last(1), Some(Trial::Refused(_))),
             "a thread that panics ends its try"
         );
         assert!(trials.begin(1, now).is_some());
+    }
+
+    #[test]
+    fn a_decided_proposal_is_not_being_tried() {
+        let trials = SkillTrials::default();
+        let trial = trials.begin(1, Timestamp::UNIX_EPOCH).unwrap();
+        let proposal = |status: ProposalStatus| Proposal {
+            number: 1,
+            project: "/p".to_owned(),
+            name: "tests".to_owned(),
+            status,
+            note: String::new(),
+            made_at: Timestamp::UNIX_EPOCH,
+            evidence: Vec::new(),
+            goal: String::new(),
+        };
+        assert!(trials.of(&proposal(ProposalStatus::Open)).is_some());
+        assert_eq!(trials.of(&proposal(ProposalStatus::Accepted)), None, "its thread still runs");
+        assert_eq!(trials.of(&proposal(ProposalStatus::Rejected)), None);
+        drop(trial);
+        assert_eq!(trials.of(&proposal(ProposalStatus::Rejected)), None, "the try was refused");
     }
 
     #[test]

@@ -13,6 +13,7 @@ use crate::auth::Auth;
 use crate::checkup::Checkup;
 use crate::events::EventFan;
 use crate::guard::Names;
+use crate::notify::{Notify, Presence};
 use crate::page::{Drafts, Previews};
 use crate::problem::Problem;
 use crate::queue::Queues;
@@ -37,6 +38,9 @@ pub struct Shared {
     pub queues: Queues,
     /// Proposed skills that are being tried.
     pub trials: SkillTrials,
+    /// Whether a page of the owner is in sight, and where notices go otherwise.
+    pub presence: Presence,
+    pub notify: Option<Notify>,
     /// The checks of the installation.
     pub checkup: Checkup,
     /// What people have begun to write on pages.

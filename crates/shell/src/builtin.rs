@@ -86,7 +86,7 @@ fn reader(walk: &mut Walk<'_>, name: &str, args: &[Arg]) -> Option<Assessment> {
                     [] => None,
                 });
                 let value = text.map_or_else(Arg::unknown, Arg::literal);
-                walk.set_variable(&variable.text, vec![vec![value]]);
+                walk.variables().set(&variable.text, vec![vec![value]]);
             }
             harmless("prints text")
         }
@@ -163,13 +163,13 @@ fn read_variables(walk: &mut Walk<'_>, builtin: &str, args: &[Arg]) {
     let followed = |lines: &Vec<String>| plain && !lines.is_empty() && !escaped(lines);
     let Some(lines) = lines.filter(|lines| builtin != "getopts" && followed(lines)) else {
         for name in &names {
-            walk.set_variable(&name.text, vec![vec![Arg::unknown()]]);
+            walk.variables().set(&name.text, vec![vec![Arg::unknown()]]);
         }
         return;
     };
     if builtin != "read" {
         let name = names.first().map_or("MAPFILE", |name| &name.text).to_owned();
-        walk.set_variable(&name, vec![lines.into_iter().map(Arg::literal).collect()]);
+        walk.variables().set(&name, vec![lines.into_iter().map(Arg::literal).collect()]);
         return;
     }
     // Which line a loop is at is not followed: it may be any.
@@ -177,11 +177,12 @@ fn read_variables(walk: &mut Walk<'_>, builtin: &str, args: &[Arg]) {
     if array {
         let values = fields.into_iter().map(|line| line.into_iter().map(Arg::literal).collect());
         let name = names.first().map_or("REPLY", |name| &name.text).to_owned();
-        return walk.set_variable(&name, values.collect());
+        return walk.variables().set(&name, values.collect());
     }
     if names.is_empty() {
         return walk
-            .set_variable("REPLY", lines.into_iter().map(|l| vec![Arg::literal(l)]).collect());
+            .variables()
+            .set("REPLY", lines.into_iter().map(|l| vec![Arg::literal(l)]).collect());
     }
     for (index, name) in names.iter().enumerate() {
         let last = index + 1 == names.len();
@@ -190,7 +191,7 @@ fn read_variables(walk: &mut Walk<'_>, builtin: &str, args: &[Arg]) {
             let taken = if last { taken } else { &taken[..taken.len().min(1)] };
             vec![Arg::literal(taken.join(" "))]
         };
-        walk.set_variable(&name.text, fields.iter().map(value).collect());
+        walk.variables().set(&name.text, fields.iter().map(value).collect());
     }
 }
 

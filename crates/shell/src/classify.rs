@@ -1,5 +1,5 @@
-//! What one command does, without those it runs: functions and builtins first, then wrappers, shells and
-//! interpreters, then the table.
+//! What one command does, without the commands that it runs. It is looked for among functions and builtins first, then
+//! wrappers, shells and interpreters, then in the table.
 
 use super::invocation::Invocation;
 use super::paths::{self, Resolver, Use, Zone};
@@ -7,7 +7,9 @@ use super::shell::SHELLS;
 use super::state::{Arg, UNKNOWN};
 use super::table::{self, Files, Program};
 use super::walk::Walk;
-use super::{Context, Via, builtin, code, options, sending, shell, special, wrapper, written};
+use super::{
+    Context, Via, builtin, code, options, rules, sending, shell, special, wrapper, written,
+};
 use windlass_core::policy::class::{Assessment, Class};
 use windlass_core::policy::pattern::glob;
 
@@ -102,6 +104,9 @@ fn judge_named(walk: &mut Walk<'_>, name: &str, args: &[Arg]) -> Assessment {
     }
     let (program, place) = program_at(&walk.paths(), name);
     let mut judged = judge_program(walk, &program, args);
+    if let Some(found) = rules::judge(walk, &program, args, judged.class) {
+        judged = worse(found, judged);
+    }
     if name.contains('/') {
         if place.class > Class::Read {
             walk.mark_run(name);

@@ -1,11 +1,12 @@
 //! Variables that make a later command run something, or something else.
 
 use super::expand::join_fields;
+use super::findings::display_text;
 use super::paths::Zone;
-use super::state::{Arg, Values};
+use super::state::{Arg, UNKNOWN, Values};
 use super::walk::Walk;
 use super::{Via, address, options, special};
-use windlass_core::policy::class::{Assessment, Class, Risk};
+use windlass_core::policy::class::{Assessment, Class};
 use windlass_core::policy::pattern::glob;
 
 /// Variables whose value is a command that programs run.
@@ -166,8 +167,14 @@ pub(super) fn judge_assignment(walk: &mut Walk<'_>, name: &str, values: &Values,
 
 fn judge(walk: &mut Walk<'_>, name: &str, value: &Arg, scope: Scope) -> Option<Assessment> {
     let one_of = |names: &[&str]| names.iter().any(|pattern| glob(pattern, name));
-    if value.text.is_empty() {
+    // Without a directory programs are looked for in the current one.
+    if value.text.is_empty() && name != "PATH" {
         return None;
+    }
+    if matches!(name, "GIT_DIR" | "GIT_WORK_TREE" | "GIT_COMMON_DIR" | "GIT_INDEX_FILE")
+        || matches!(name, "GIT_OBJECT_DIRECTORY" | "GIT_ALTERNATE_OBJECT_DIRECTORIES")
+    {
+        walk.findings.git.mark_moved();
     }
     if PROMPTS.contains(&name) {
         return prompt(walk, name, value);
@@ -276,16 +283,17 @@ fn path(workspace: &str, value: &Arg) -> Option<Assessment> {
     let shared = ["/tmp", "/var/tmp", "/dev/shm"];
     let mut judged = None;
     for entry in value.text.split(':') {
-        let relative = !entry.starts_with(['/', '~', super::state::UNKNOWN]);
+        let relative = !entry.starts_with(['/', '~', UNKNOWN]);
         if relative || shared.iter().any(|directory| entry.starts_with(directory)) {
+            let entry = display_text(entry);
             let reason = format!("`PATH` with `{entry}` lets later names mean other programs");
             return Some(Assessment::of(Class::Opaque, reason));
         }
-        if entry.starts_with(workspace) {
-            judged = Some(
-                Assessment::of(Class::LocalCommand, "puts programs of the workspace on `PATH`")
-                    .at_least(Risk::Medium),
-            );
+        let is_computed = entry.starts_with(UNKNOWN);
+        if is_computed || entry.starts_with(workspace) {
+            let whose = if is_computed { "some other place" } else { "the workspace" };
+            let reason = format!("lets later names mean programs of {whose}");
+            judged = Some(Assessment::of(Class::Build, reason));
         }
     }
     judged

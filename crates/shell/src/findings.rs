@@ -1,12 +1,13 @@
-//! What a reading has found so far: the commands of one level, and how the next one is reached.
+//! What the analysis has found so far: the commands of one level, and how the next level is reached.
 
 use std::collections::BTreeSet;
 
 use super::expand::join_fields;
+use super::rules::git::EarlierGit;
 use super::state::{Arg, UNKNOWN};
 use super::{CommandAnalysis, ShellCommand, Via};
-use windlass_core::policy::Script;
 use windlass_core::policy::class::{Assessment, Class};
+use windlass_core::policy::{Arrival, Script};
 use windlass_core::shown::shown_line;
 
 /// The longest text shown of one word.
@@ -23,6 +24,10 @@ pub(super) struct Findings {
     pub reclassified: bool,
     /// Files that are run, by absolute path.
     pub scripts: BTreeSet<String>,
+    /// What arrives under names that the text does not say.
+    pub arrivals: BTreeSet<Arrival>,
+    /// What git commands before this point did.
+    pub git: EarlierGit,
 }
 
 impl Findings {
@@ -33,6 +38,8 @@ impl Findings {
             parsed: true,
             reclassified: false,
             scripts: BTreeSet::new(),
+            arrivals: BTreeSet::new(),
+            git: EarlierGit::default(),
         }
     }
 
@@ -90,6 +97,7 @@ impl Findings {
             parsed: self.parsed,
             reclassified: self.reclassified,
             scripts: scripts.collect(),
+            arrivals: self.arrivals.into_iter().collect(),
             ..CommandAnalysis::new(self.commands)
         }
     }

@@ -26,9 +26,11 @@ mod options;
 mod environment;
 mod classify;
 mod special;
+mod rules;
 mod output;
 mod table;
 
+pub use rules::patched_names;
 pub use table::CustomRule;
 use windlass_core::policy::Pattern;
 pub use windlass_core::policy::{CommandAnalysis, ShellCommand, Via};
@@ -52,6 +54,10 @@ pub struct Context {
     pub production: Vec<Pattern>,
     /// Classes from the configuration, asked before the built-in table.
     pub custom_rules: Vec<CustomRule>,
+    /// Files that say what an agent may do, by absolute path, as far as they exist: a glob may stand for one.
+    pub rule_files: Vec<String>,
+    /// What links among such files lead to, by absolute path: files, and directories of files.
+    pub linked_rules: Vec<String>,
 }
 
 impl Context {
@@ -69,6 +75,8 @@ impl Context {
                 .into(),
             production: Vec::new(),
             custom_rules: Vec::new(),
+            rule_files: Vec::new(),
+            linked_rules: Vec::new(),
         }
     }
 }

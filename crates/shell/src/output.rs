@@ -3,7 +3,7 @@
 //! Used to follow text into a command name or a shell; when in doubt the output is not known.
 
 use super::state::Arg;
-use super::syntax::{Node, Part, Redirect};
+use super::syntax::{CommandPart, Node, Redirect};
 use super::walk::Walk;
 use super::written;
 
@@ -13,14 +13,15 @@ pub(super) fn of_list(walk: &mut Walk<'_>, nodes: &[Node]) -> Option<String> {
     of_simple(walk, parts)
 }
 
-pub(super) fn of_simple(walk: &mut Walk<'_>, parts: &[Part]) -> Option<String> {
-    let to_file =
-        |part: &Part| matches!(part, Part::Redirect(Redirect::To(..) | Redirect::Process(..)));
+pub(super) fn of_simple(walk: &mut Walk<'_>, parts: &[CommandPart]) -> Option<String> {
+    let to_file = |part: &CommandPart| {
+        matches!(part, CommandPart::Redirect(Redirect::To(..) | Redirect::Process(..)))
+    };
     if parts.iter().any(to_file) { None } else { text_printed(walk, parts) }
 }
 
 /// What the command prints, wherever that goes.
-fn text_printed(walk: &mut Walk<'_>, parts: &[Part]) -> Option<String> {
+fn text_printed(walk: &mut Walk<'_>, parts: &[CommandPart]) -> Option<String> {
     let state = walk.state.clone();
     let output = unrecorded(walk, |walk| printed_text(walk, parts));
     walk.state = state;
@@ -35,25 +36,29 @@ fn unrecorded<T>(walk: &mut Walk<'_>, expand: impl FnOnce(&mut Walk<'_>) -> T) -
     expansion
 }
 
-fn printed_text(walk: &mut Walk<'_>, parts: &[Part]) -> Option<String> {
+fn printed_text(walk: &mut Walk<'_>, parts: &[CommandPart]) -> Option<String> {
     let (mut words, mut document) = (Vec::new(), None);
     for part in parts {
         match part {
-            Part::Word(word) => match &walk.expander().word(word)[..] {
+            CommandPart::Word(word) => match &walk.expander().word(word)[..] {
                 [fields] => words.extend(fields.iter().cloned()),
                 _ => return None,
             },
-            Part::Assign(assign) if !words.is_empty() => words.push(Arg::literal(&*assign.raw)),
-            Part::Assign(_) | Part::Process(_) => return None,
-            Part::Redirect(Redirect::Document(text, expands)) => {
+            CommandPart::Assign(assign) if !words.is_empty() => {
+                words.push(Arg::literal(&*assign.raw))
+            }
+            CommandPart::Assign(_) | CommandPart::Process(_) => return None,
+            CommandPart::Redirect(Redirect::Document(text, expands)) => {
                 document = Some(match expands {
                     true => walk.expander().document(text),
                     false => Arg::literal(&**text),
                 });
             }
-            Part::Redirect(Redirect::Text(word)) => document = Some(walk.expander().text(word)),
-            Part::Redirect(Redirect::From(_) | Redirect::Process(..)) => return None,
-            Part::Redirect(Redirect::To(..) | Redirect::Duplicate(_)) => {}
+            CommandPart::Redirect(Redirect::Text(word)) => {
+                document = Some(walk.expander().text(word))
+            }
+            CommandPart::Redirect(Redirect::From(_) | Redirect::Process(..)) => return None,
+            CommandPart::Redirect(Redirect::To(..) | Redirect::Duplicate(_)) => {}
         }
     }
     let words: Vec<&str> = words.iter().map(Arg::known).collect::<Option<_>>()?;
@@ -70,17 +75,20 @@ fn printed_text(walk: &mut Walk<'_>, parts: &[Part]) -> Option<String> {
 }
 
 /// Remembers what a command wrote into the file its output goes to.
-pub(super) fn remember(walk: &mut Walk<'_>, parts: &[Part]) {
+pub(super) fn remember(walk: &mut Walk<'_>, parts: &[CommandPart]) {
     let mut targets = parts.iter().filter_map(|part| match part {
-        Part::Redirect(Redirect::To(word, append)) => Some((word, *append)),
-        Part::Redirect(_) | Part::Word(_) | Part::Assign(_) | Part::Process(_) => None,
+        CommandPart::Redirect(Redirect::To(word, append)) => Some((word, *append)),
+        CommandPart::Redirect(_)
+        | CommandPart::Word(_)
+        | CommandPart::Assign(_)
+        | CommandPart::Process(_) => None,
     });
     let (Some((word, append)), None) = (targets.next(), targets.next()) else { return };
     let text = text_printed(walk, parts);
     let file = unrecorded(walk, |walk| walk.expander().text(word));
     let program = parts.iter().find_map(|part| match part {
-        Part::Word(word) => Some(&**word),
-        Part::Redirect(_) | Part::Assign(_) | Part::Process(_) => None,
+        CommandPart::Word(word) => Some(&**word),
+        CommandPart::Redirect(_) | CommandPart::Assign(_) | CommandPart::Process(_) => None,
     });
     if program.is_some_and(|program| written::FETCHERS.contains(&program)) {
         written::mark_fetched(walk, &file.text);

@@ -54,6 +54,9 @@ const RUN_BY_OTHERS: &[(&str, &str)] = &[
     (".cargo/config.toml", "cargo obeys"),
 ];
 
+/// Where data is kept unless a person says otherwise: journals, keys, and workspaces of services and of evals.
+const OWN_DATA: &str = "~/.local/share/windlass/*";
+
 /// Files with secrets, as globs on the absolute path; `~` is the home directory.
 const SECRETS: &[&str] = &[
     "~/.ssh/*",
@@ -85,7 +88,7 @@ const SECRETS: &[&str] = &[
     "~/.bash_history",
     "~/.zsh_history",
     "~/.config/windlass/*",
-    "~/.local/share/windlass/*",
+    OWN_DATA,
     "/proc/*/environ",
     "/proc/*/mem",
     "/run/secrets/*",
@@ -410,7 +413,24 @@ fn run_by_others(context: &Context, path: &str) -> Option<&'static str> {
 
 /// Whether an absolute path leads to a file of the workspace that changes an agent's own rules.
 fn changes_rules(context: &Context, path: &str) -> bool {
+    let stands_for = |file: &String| glob(&bracketless(path), file);
+    let is_below = |file: &String| {
+        path.strip_prefix(&**file).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let is_glob = path.contains(['*', '?', '[']);
     inside(context, path).is_some_and(files::changes_rules)
+        || context.linked_rules.iter().any(is_below)
+        || is_glob && context.rule_files.iter().chain(&context.linked_rules).any(stands_for)
+}
+
+/// A glob in which a set of characters is any character.
+fn bracketless(path: &str) -> String {
+    let mut parts = path.split('[');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |path, part| match part.split_once(']') {
+        Some((_, rest)) => format!("{path}?{rest}"),
+        None => format!("{path}[{part}"),
+    })
 }
 
 /// Whether an absolute path is matched by a glob in which `~` is the home directory.
@@ -433,7 +453,10 @@ fn secret(context: &Context, path: &str) -> bool {
     if name.ends_with(".pub") || matches!(name, "known_hosts" | "authorized_keys.example") {
         return false;
     }
-    SECRETS.iter().any(|pattern| {
+    // A workspace that we made there is the agent's own; the rest of the directory is not.
+    let data = OWN_DATA.replacen('~', context.home.trim_end_matches('/'), 1);
+    let is_own = glob(&data, &context.workspace) && inside(context, &path).is_some();
+    SECRETS.iter().filter(|pattern| !is_own || **pattern != OWN_DATA).any(|pattern| {
         let pattern = match pattern.strip_prefix('~') {
             Some(rest) => format!("{}{rest}", context.home.trim_end_matches('/')),
             None => (*pattern).to_owned(),

@@ -1,5 +1,5 @@
-//! Requests that carry something out: the content of a file, a variable or a command in an address, a name that
-//! is looked up, or a header.
+//! Requests that carry data out of the machine: the content of a file, a variable or a command in an address, in a
+//! name that is looked up, or in a header.
 
 use super::invocation::Invocation;
 use super::state::{Arg, Input, UNKNOWN};
@@ -184,7 +184,7 @@ pub(super) fn judge(input: &Input, call: &Invocation) -> Option<Assessment> {
     if !looks_up {
         return None;
     }
-    let mut judged = carried(call, asks);
+    let mut judged = judge_unknown(call, asks);
     let telnet = call.operands.iter().any(|arg| arg.text.starts_with("telnet://"));
     if (SENDS_INPUT.contains(&call.program) || telnet) && *input != Input::Inherited {
         judged = Some(Assessment::of(Class::Publish, "sends its input to another machine"));
@@ -219,7 +219,7 @@ fn to_database(call: &Invocation) -> Option<Assessment> {
 }
 
 /// What is only known when it runs, as a part of what is asked.
-fn carried(call: &Invocation, asks: bool) -> Option<Assessment> {
+fn judge_unknown(call: &Invocation, asks: bool) -> Option<Assessment> {
     let is_unknown = |text: &str| text.contains(UNKNOWN);
     let in_address = |arg: &&Arg| match arg.text.split_once("://") {
         Some((_, rest)) => is_unknown(rest),

@@ -11,6 +11,7 @@ use super::walk::Walk;
 use windlass_core::policy::class::{Assessment, Class};
 
 mod git;
+mod obeyed;
 mod sed;
 mod sql;
 
@@ -38,7 +39,8 @@ pub(super) fn check(walk: &mut Walk<'_>, call: &Invocation) -> Option<Assessment
         "tar" | "gtar" | "bsdtar" => tar(&paths, call),
         "make" | "gmake" => make(walk, call),
         "curl" | "wget" | "wget2" => download(&paths, call),
-        "scp" | "rsync" | "rclone" | "sftp" => copy_elsewhere(&paths, call),
+        "sftp" => obeyed::judge(walk, call).or_else(|| copy_elsewhere(&walk.paths(), call)),
+        "scp" | "rsync" | "rclone" => copy_elsewhere(&paths, call),
         "gcc" | "g++" | "cc" | "c++" | "clang" | "clang++" | "rustc" | "javac" => {
             compiler(&paths, call)
         }
@@ -64,7 +66,13 @@ pub(super) fn check(walk: &mut Walk<'_>, call: &Invocation) -> Option<Assessment
         )),
         "fzf" | "sk" | "peco" => options::bindings(walk, call),
         "man" | "less" => pager(walk, call),
-        "vim" | "vi" | "nvim" | "view" | "ex" | "vimdiff" => editor(call),
+        "vim" | "vi" | "nvim" | "view" | "ex" | "vimdiff" => {
+            editor(call).or_else(|| obeyed::judge(walk, call))
+        }
+        "ed" | "red" | "gdb" | "lldb" | "dc" | "ftp" | "lftp" | "gnuplot" | "m4" => {
+            obeyed::judge(walk, call)
+        }
+        "socat" => obeyed::socat(walk, call),
         "at" | "batch" => {
             if let Input::Text(text) = walk.state.input.clone() {
                 walk.follow_argument(&text, "at");
@@ -374,7 +382,8 @@ fn kill(call: &Invocation) -> Option<Assessment> {
 fn editor(call: &Invocation) -> Option<Assessment> {
     let commands = call.args.iter().filter_map(|arg| arg.text.strip_prefix('+'));
     let mut acting = commands.filter(|text| !text.bytes().all(|b| b.is_ascii_digit() || b == b'/'));
-    acting.next().map(|_| opaque("runs editor commands"))
+    let mut settings = call.values("-u|-U|-i").filter(|file| !matches!(*file, "NONE" | "NORC"));
+    acting.next().or_else(|| settings.next()).map(|_| opaque("runs editor commands"))
 }
 
 /// `man -P command` and `less +!command` run a command.

@@ -12,6 +12,9 @@ use super::syntax::{Assign, Node, Value};
 /// Replaces text that is only known when the command runs. No argument can hold a NUL.
 pub(super) const UNKNOWN: char = '\0';
 
+/// Stands for the search path that commands start with: directories of the system alone.
+const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
 /// The most values one variable is followed through.
 pub(super) const MOST_VALUES: usize = 8;
 
@@ -116,6 +119,7 @@ impl State {
         state.set("HOME", vec![vec![Arg::literal(home)]]);
         state.set("IFS", vec![vec![Arg::literal(" \t\n")]]);
         state.set("PWD", vec![vec![Arg::literal(directory)]]);
+        state.set("PATH", vec![vec![Arg::literal(USUAL_PATH)]]);
         state
     }
 

@@ -25,7 +25,7 @@ impl ParseFailure {
 /// One command of the tree, simple or compound.
 #[derive(Debug)]
 pub(super) enum Node {
-    Simple(Vec<Part>),
+    Simple(Vec<CommandPart>),
     Pipeline(Vec<Node>),
     /// The first runs, the others perhaps: `a && b || c`.
     AndOr(Vec<Node>),
@@ -48,7 +48,7 @@ pub(super) enum Node {
 
 /// What a simple command is made of, in order.
 #[derive(Debug)]
-pub(super) enum Part {
+pub(super) enum CommandPart {
     Assign(Assign),
     Word(String),
     Redirect(Redirect),
@@ -318,18 +318,18 @@ fn compound(compound: ast::CompoundCommand, redirects: Vec<Redirect>) -> Node {
     }
 }
 
-fn parts(simple: ast::SimpleCommand) -> Vec<Part> {
+fn parts(simple: ast::SimpleCommand) -> Vec<CommandPart> {
     let prefix = simple.prefix.into_iter().flat_map(|prefix| prefix.0).map(part);
-    let name = simple.word_or_name.into_iter().map(|word| Part::Word(word.value));
+    let name = simple.word_or_name.into_iter().map(|word| CommandPart::Word(word.value));
     let suffix = simple.suffix.into_iter().flat_map(|suffix| suffix.0).map(part);
     prefix.chain(name).chain(suffix).collect()
 }
 
-fn part(item: ast::CommandPrefixOrSuffixItem) -> Part {
+fn part(item: ast::CommandPrefixOrSuffixItem) -> CommandPart {
     use ast::CommandPrefixOrSuffixItem as Item;
     match item {
-        Item::IoRedirect(redirect) => Part::Redirect(self::redirect(redirect)),
-        Item::Word(word) => Part::Word(word.value),
+        Item::IoRedirect(redirect) => CommandPart::Redirect(self::redirect(redirect)),
+        Item::Word(word) => CommandPart::Word(word.value),
         Item::AssignmentWord(assignment, word) => {
             let (name, index) = match assignment.name {
                 ast::AssignmentName::VariableName(name) => (name, None),
@@ -345,9 +345,9 @@ fn part(item: ast::CommandPrefixOrSuffixItem) -> Part {
                 ),
             };
             let append = assignment.append;
-            Part::Assign(Assign { name, index, append, value, raw: word.value })
+            CommandPart::Assign(Assign { name, index, append, value, raw: word.value })
         }
-        Item::ProcessSubstitution(_, subshell) => Part::Process(list(subshell.list)),
+        Item::ProcessSubstitution(_, subshell) => CommandPart::Process(list(subshell.list)),
     }
 }
 

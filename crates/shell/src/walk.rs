@@ -8,6 +8,7 @@
 mod nested;
 mod redirect;
 mod simple;
+mod variables;
 
 use super::budget::{Budget, Stack};
 use super::expand::Expander;
@@ -17,6 +18,7 @@ use super::state::{Arg, Input, State, UNKNOWN};
 use super::syntax::Node;
 use super::written::{Contents, WrittenFiles};
 use super::{CommandAnalysis, Context, Via, output};
+use variables::Variables;
 
 pub(super) struct Walk<'c> {
     pub context: &'c Context,
@@ -49,6 +51,11 @@ impl<'c> Walk<'c> {
     /// Expands words here.
     pub(super) fn expander(&mut self) -> Expander<'_, 'c> {
         Expander { walk: self }
+    }
+
+    /// Sets variables here.
+    pub(super) fn variables(&mut self) -> Variables<'_, 'c> {
+        Variables { walk: self }
     }
 
     /// Paths as they are meant here.
@@ -190,7 +197,7 @@ impl<'c> Walk<'c> {
                     |args| args.into_iter().flatten().map(|arg| vec![arg]).collect(),
                 ),
             };
-            self.set_variable(name, values);
+            self.variables().set(name, values);
         }
         let before = self.state.clone();
         let start = self.findings.commands.len();

@@ -158,12 +158,8 @@ fn entry_point(walk: &mut Walk<'_>, program: &str, args: &[Arg], rest: &[Arg]) {
 
 /// `env -S 'words' more` splits text into a command; everything after it belongs to that.
 fn env_options(walk: &mut Walk<'_>, args: &[Arg]) {
-    let splits = |arg: &Arg| {
-        let text = arg.text.strip_prefix("--split-string").or(arg.text.strip_prefix("-S"))?;
-        Some(text.strip_prefix('=').unwrap_or(text).to_owned())
-    };
-    let Some((at, glued)) = args.iter().enumerate().find_map(|(at, arg)| Some((at, splits(arg)?)))
-    else {
+    let text_of = |(at, arg): (usize, &Arg)| Some((at, split_text(&arg.text)?.to_owned()));
+    let Some((at, glued)) = args.iter().enumerate().find_map(text_of) else {
         return;
     };
     let mut rest = args[at + 1..].iter();
@@ -177,6 +173,17 @@ fn env_options(walk: &mut Walk<'_>, args: &[Arg]) {
     }
     let text = Arg::literal(format!("env {text}"));
     walk.follow_text(Via::Wrapper("env".to_owned()), &text, "env");
+}
+
+/// What is glued to the option of `env` that splits a text: `-S`, `-iS`, `--split`, `--split-string`.
+fn split_text(option: &str) -> Option<&str> {
+    if let Some(long) = option.strip_prefix("--") {
+        let (name, text) = long.split_once('=').unwrap_or((long, ""));
+        return (!name.is_empty() && "split-string".starts_with(name)).then_some(text);
+    }
+    let letters = option.strip_prefix('-')?;
+    let text = letters.trim_start_matches(['i', '0', 'v']).strip_prefix('S')?;
+    Some(text.strip_prefix('=').unwrap_or(text))
 }
 
 impl Wrapper {

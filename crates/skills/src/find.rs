@@ -31,7 +31,7 @@ pub(crate) struct SkillScan {
     pub problems: Vec<Problem>,
 }
 
-enum Form {
+enum SkillForm {
     Folder,
     Markdown,
     Yaml,
@@ -62,7 +62,7 @@ pub(crate) fn in_directory(directory: &Path, scope: Scope) -> SkillScan {
             Ok((skill, warning)) => {
                 found.problems.extend(warning);
                 // Used all the same: other programs go by the name inside, too.
-                if matches!(form, Form::Folder) && skill.meta.name != name {
+                if matches!(form, SkillForm::Folder) && skill.meta.name != name {
                     let reason = format!(
                         "`name` `{}` differs from its directory `{name}`; make them one",
                         skill.meta.name
@@ -94,18 +94,20 @@ fn problem(path: &Path, reason: String) -> Problem {
 }
 
 /// What an entry could be, and the name it gives; `None` for what is not a skill at all.
-fn form_of(path: &Path) -> Option<(String, Form)> {
+fn form_of(path: &Path) -> Option<(String, SkillForm)> {
     let file_name = path.file_name()?.to_str()?;
     if file_name.starts_with('.') {
         return None;
     }
     if path.is_dir() {
-        return path.join("SKILL.md").exists().then(|| (file_name.to_owned(), Form::Folder));
+        return path.join("SKILL.md").exists().then(|| (file_name.to_owned(), SkillForm::Folder));
     }
     let (stem, extension) = file_name.rsplit_once('.')?;
     match extension {
-        "md" if !stem.eq_ignore_ascii_case("readme") => Some((stem.to_owned(), Form::Markdown)),
-        "yaml" | "yml" => Some((stem.to_owned(), Form::Yaml)),
+        "md" if !stem.eq_ignore_ascii_case("readme") => {
+            Some((stem.to_owned(), SkillForm::Markdown))
+        }
+        "yaml" | "yml" => Some((stem.to_owned(), SkillForm::Yaml)),
         _ => None,
     }
 }
@@ -114,23 +116,23 @@ fn read_one(
     directory: &Path,
     path: &Path,
     name: &str,
-    form: &Form,
+    form: &SkillForm,
     scope: Scope,
 ) -> Result<(Skill, Option<Problem>), Problem> {
     let file = match form {
-        Form::Folder => path.join("SKILL.md"),
-        Form::Markdown | Form::Yaml => path.to_owned(),
+        SkillForm::Folder => path.join("SKILL.md"),
+        SkillForm::Markdown | SkillForm::Yaml => path.to_owned(),
     };
     let content = read_text(directory, &file, scope).map_err(|reason| problem(&file, reason))?;
     let parsed = match form {
-        Form::Folder | Form::Markdown => parse_markdown(&content, name),
-        Form::Yaml => parse_yaml(&content, name),
+        SkillForm::Folder | SkillForm::Markdown => parse_markdown(&content, name),
+        SkillForm::Yaml => parse_yaml(&content, name),
     };
     let placed = |ParseError { line, reason }| Problem { path: file.clone(), line, reason };
     let Parsed { meta, body, warning } = parsed.map_err(placed)?;
     let warning = warning.map(placed);
     let mut resources = Vec::new();
-    if let Form::Folder = form {
+    if let SkillForm::Folder = form {
         list_resources(path, "", MAX_RESOURCE_DEPTH, &mut resources);
         resources.sort_by(|left, right| left.name.cmp(&right.name));
     }

@@ -6,7 +6,7 @@
 //! - A directory that is not there yet is noticed when it appears: its nearest ancestor is watched (O-40).
 //! - Many changes close together are one reload (AX-081). Events that were lost are one scan, and no new watcher.
 
-mod wanted;
+mod watch_set;
 mod watches;
 
 use std::collections::{BTreeSet, HashMap};
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use notify::event::{Event, EventKind, ModifyKind};
 
 use crate::registry::SkillRegistry;
-use wanted::{Interest, Wanted};
+use watch_set::{Interest, WatchSet};
 use watches::{Set, Watches};
 
 /// How long files must be quiet before they are read.
@@ -85,7 +85,7 @@ impl Hub {
         let followed = Arc::new(Mutex::new(followed));
         let watches = Watches::new(move |event| receive.receive(event));
         let watched = Arc::<Condvar>::default();
-        let reader = Reader {
+        let thread = WatchThread {
             followed: Arc::clone(&followed),
             watched: Arc::clone(&watched),
             received,
@@ -94,7 +94,7 @@ impl Hub {
             scanned: None,
         };
         let spawned =
-            std::thread::Builder::new().name("skills".to_owned()).spawn(move || reader.follow());
+            std::thread::Builder::new().name("skills".to_owned()).spawn(move || thread.follow());
         if let Err(error) = &spawned {
             tracing::warn!("Skills are not watched: {error}");
         }
@@ -157,7 +157,7 @@ impl Events {
 struct Followed {
     registries: HashMap<u64, Follower>,
     /// What was watched for registries that are no longer followed.
-    released: Vec<Wanted>,
+    released: Vec<WatchSet>,
     /// Whether the kernel refuses watches.
     refused: bool,
     events: Events,
@@ -166,33 +166,33 @@ struct Followed {
 #[derive(Clone)]
 struct Follower {
     registry: SkillRegistry,
-    wanted: Wanted,
+    watch_set: WatchSet,
     is_watched: bool,
 }
 
 impl Followed {
     fn add(&mut self, id: u64, registry: SkillRegistry) -> Events {
-        let wanted = Wanted::by(&registry);
-        self.events.interest().add(&wanted);
-        self.registries.insert(id, Follower { registry, wanted, is_watched: false });
+        let watch_set = WatchSet::by(&registry);
+        self.events.interest().add(&watch_set);
+        self.registries.insert(id, Follower { registry, watch_set, is_watched: false });
         self.events.clone()
     }
 
     fn remove(&mut self, id: u64) {
         if let Some(follower) = self.registries.remove(&id) {
-            self.events.interest().remove(&follower.wanted);
+            self.events.interest().remove(&follower.watch_set);
             if follower.is_watched {
-                self.released.push(follower.wanted);
+                self.released.push(follower.watch_set);
             }
         }
     }
 
     /// Takes over what is watched for a registry now; returns what is to be released.
-    fn replace(&mut self, id: u64, wanted: Wanted) -> Option<Wanted> {
-        let Some(follower) = self.registries.get_mut(&id) else { return Some(wanted) };
-        self.events.interest().add(&wanted);
-        self.events.interest().remove(&follower.wanted);
-        let old = std::mem::replace(&mut follower.wanted, wanted);
+    fn replace(&mut self, id: u64, watch_set: WatchSet) -> Option<WatchSet> {
+        let Some(follower) = self.registries.get_mut(&id) else { return Some(watch_set) };
+        self.events.interest().add(&watch_set);
+        self.events.interest().remove(&follower.watch_set);
+        let old = std::mem::replace(&mut follower.watch_set, watch_set);
         std::mem::replace(&mut follower.is_watched, true).then_some(old)
     }
 }
@@ -202,7 +202,7 @@ impl Followed {
 const WATCH_ATTEMPTS: usize = 3;
 
 /// The thread that reads what changed.
-struct Reader {
+struct WatchThread {
     followed: Arc<Mutex<Followed>>,
     watched: Arc<Condvar>,
     received: Receiver<Event>,
@@ -212,7 +212,7 @@ struct Reader {
     scanned: Option<Instant>,
 }
 
-impl Reader {
+impl WatchThread {
     fn follow(mut self) {
         loop {
             let mut batch = Batch::default();
@@ -273,10 +273,10 @@ impl Reader {
                 concerned.map(|(id, one, concern)| (id, one.clone(), concern)).collect();
             (std::mem::take(&mut followed.released), concerned)
         };
-        released.iter().for_each(|wanted| self.watches.release(wanted));
+        released.iter().for_each(|watch_set| self.watches.release(watch_set));
         for (id, follower, concern) in concerned {
             let registry = follower.registry;
-            if concern == Concern::Moved || follower.wanted != Wanted::by(&registry) {
+            if concern == Concern::Moved || follower.watch_set != WatchSet::by(&registry) {
                 self.set_watches(id, &registry);
             }
             registry.reload();
@@ -289,11 +289,11 @@ impl Reader {
     /// Watches what a registry wants now; the old watches last until the new ones stand. A directory that disappears
     /// meanwhile is not in the next list.
     fn set_watches(&mut self, id: u64, registry: &SkillRegistry) {
-        let mut wanted = Wanted::by(registry);
-        let settled = (0..WATCH_ATTEMPTS).any(|_| match self.watches.add(&wanted) {
+        let mut watch_set = WatchSet::by(registry);
+        let settled = (0..WATCH_ATTEMPTS).any(|_| match self.watches.add(&watch_set) {
             Set::Done => true,
             Set::Gone => {
-                wanted = Wanted::by(registry);
+                watch_set = WatchSet::by(registry);
                 false
             }
         });
@@ -301,7 +301,7 @@ impl Reader {
             self.lost.store(true, Ordering::Relaxed);
             return;
         }
-        let old = self.lock().replace(id, wanted);
+        let old = self.lock().replace(id, watch_set);
         if let Some(old) = old {
             self.watches.release(&old);
         }
@@ -368,12 +368,12 @@ impl Batch {
     }
 
     fn concerns(&self, follower: &Follower) -> Concern {
-        let wanted = &follower.wanted;
-        let moved = |path: &PathBuf| wanted.leads_to_a_skill_path(path);
+        let watch_set = &follower.watch_set;
+        let moved = |path: &PathBuf| watch_set.leads_to_a_skill_path(path);
         if self.scan || !follower.is_watched || self.structural.iter().any(moved) {
             return Concern::Moved;
         }
-        match self.paths.iter().any(|path| wanted.concerns(path)) {
+        match self.paths.iter().any(|path| watch_set.concerns(path)) {
             true => Concern::Changed,
             false => Concern::Nothing,
         }

@@ -55,7 +55,7 @@ impl Claims<'_> {
         let repository = repository.to_owned();
         self.store
             .write(Level::Written, move |tx| {
-                let others = held(tx, &repository, Some(&claim.path))?;
+                let others = holders(tx, &repository, Some(&claim.path))?;
                 let is_in_the_way = |other: &HeldClaim| {
                     other.task != task && other.holds(now) && other.claim.overlaps(&claim)
                 };
@@ -102,12 +102,12 @@ impl Claims<'_> {
 
     /// Every claim in a repository whose task has not ended, oldest first.
     pub fn of(self, repository: &str) -> Result<Vec<HeldClaim>, Error> {
-        self.store.read(|tx| held(tx, repository, None))
+        self.store.read(|tx| holders(tx, repository, None))
     }
 }
 
 /// A sub-agent has no runtime row of its own; its root's process speaks for it.
-fn held(tx: &Connection, repository: &str, path: Option<&str>) -> Result<Vec<HeldClaim>, Fault> {
+fn holders(tx: &Connection, repository: &str, path: Option<&str>) -> Result<Vec<HeldClaim>, Fault> {
     let mut statement = tx.prepare_cached(&format!(
         "SELECT intent_claims.*, coalesce(own.last_heartbeat_at, roots.last_heartbeat_at) AS beat
          FROM intent_claims JOIN tasks ON tasks.id = intent_claims.task_id

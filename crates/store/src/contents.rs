@@ -21,13 +21,13 @@ const INLINE_BYTES: usize = 256;
 /// What a prelude is put together from.
 #[derive(Serialize, Deserialize)]
 struct Parts {
-    system: Vec<Part>,
-    tools: Part,
+    system: Vec<StoredText>,
+    tools: StoredText,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Part {
+enum StoredText {
     /// The text itself.
     Text(String),
     /// The hash of a content, in hexadecimal digits.
@@ -52,9 +52,9 @@ pub(crate) fn expand(
     let missing = || stored.damaged("its prompt is missing or damaged");
     let parts: Parts =
         serde_json::from_str(&get(tx, hash)?.ok_or_else(missing)?).map_err(|_| missing())?;
-    let text = |part: Part| match part {
-        Part::Text(text) => Ok(text),
-        Part::Kept(hex) => {
+    let text = |part: StoredText| match part {
+        StoredText::Text(text) => Ok(text),
+        StoredText::Kept(hex) => {
             let hash = u128::from_str_radix(&hex, 16).map_err(|_| missing())?;
             get(tx, hash.to_be_bytes())?.ok_or_else(missing)
         }
@@ -80,7 +80,7 @@ pub(crate) fn sweep(tx: &Connection) -> Result<usize, Fault> {
         let Some(list) = get(tx, hash)? else { continue };
         let Ok(parts) = serde_json::from_str::<Parts>(&list) else { continue };
         for part in parts.system.into_iter().chain([parts.tools]) {
-            if let Part::Kept(hex) = part {
+            if let StoredText::Kept(hex) = part {
                 used.extend(u128::from_str_radix(&hex, 16).map(u128::to_be_bytes));
             }
         }
@@ -107,12 +107,12 @@ fn sections(text: &str) -> Vec<&str> {
     found
 }
 
-fn part(tx: &Connection, text: &str) -> Result<Part, Fault> {
+fn part(tx: &Connection, text: &str) -> Result<StoredText, Fault> {
     if text.len() < INLINE_BYTES {
-        return Ok(Part::Text(text.to_owned()));
+        return Ok(StoredText::Text(text.to_owned()));
     }
     let hash = put(tx, text)?;
-    Ok(Part::Kept(format!("{:032x}", u128::from_be_bytes(hash))))
+    Ok(StoredText::Kept(format!("{:032x}", u128::from_be_bytes(hash))))
 }
 
 fn put(tx: &Connection, text: &str) -> Result<Hash, Fault> {

@@ -53,6 +53,17 @@ impl Journal<'_> {
         self.store.read(|tx| self::since(tx, scope, pos, limit))
     }
 
+    /// What up to `limit` events of these kinds say, of all tasks after the cursor `pos`, and where each is. As in
+    /// [`since`](Self::since), they end before a damaged event.
+    pub fn since_of_kinds(
+        self,
+        kinds: &[&'static str],
+        pos: i64,
+        limit: usize,
+    ) -> Result<Vec<(i64, Event)>, Error> {
+        self.store.read(|tx| self::since_of_kinds(tx, kinds, pos, limit))
+    }
+
     /// The cursor of the newest event.
     pub fn end(self) -> Result<i64, Error> {
         self.store.read(|tx| Ok(next_pos(tx)? - 1))
@@ -305,6 +316,41 @@ pub(crate) fn since(
     Ok(records)
 }
 
+fn since_of_kinds(
+    tx: &Connection,
+    kinds: &[&'static str],
+    pos: i64,
+    limit: usize,
+) -> Result<Vec<(i64, Event)>, Fault> {
+    let kinds = kinds.iter().map(|kind| format!("'{kind}'")).collect::<Vec<_>>().join(", ");
+    let sql = format!(
+        "SELECT {COLUMNS} FROM events
+         WHERE pos > ?1 AND kind IN ({kinds}) AND +stream GLOB 'task_*' ORDER BY pos LIMIT ?2"
+    );
+    let mut statement = tx.prepare_cached(&sql)?;
+    let mut rows = statement.query((pos, limit_of(limit)))?;
+    let mut events = Vec::new();
+    while let Some(row) = rows.next()? {
+        let stored = Stored::read(row)?;
+        let pos = stored.pos;
+        match checked(tx, stored) {
+            Ok(record) => events.push((pos, record.event)),
+            Err(Fault::Store(Error::DamagedEvent { .. })) if !events.is_empty() => break,
+            Err(fault) => return Err(fault),
+        }
+    }
+    Ok(events)
+}
+
+/// A row by itself, checked against the one before it in its stream.
+fn checked(tx: &Connection, stored: Stored) -> Result<Record, Fault> {
+    let Some(task) = stored.task() else { return Err(stored.damaged(UNREADABLE)) };
+    let before = stored.seq.saturating_sub(1);
+    let mut chain = Chain { seq: before, hash: hash_at(tx, &task.to_string(), before)? };
+    chain.follow(&stored)?;
+    stored.record(tx, task)
+}
+
 fn next_of_all(
     tx: &Connection,
     streams: &mut HashMap<TaskId, Reading>,
@@ -331,11 +377,7 @@ impl Reading {
         if seq == 0 {
             return Ok(Self { chain: Chain::default(), replies: 0 });
         }
-        let hash: Option<Option<Hash>> = tx
-            .prepare_cached("SELECT hash FROM events WHERE stream = ?1 AND seq = ?2")?
-            .query_row((stream, whole(seq)), |row| row.get(0))
-            .optional()?;
-        let chain = Chain { seq, hash: hash.flatten() };
+        let chain = Chain { seq, hash: hash_at(tx, stream, seq)? };
         Ok(Self { chain, replies: replies_up_to(tx, stream, seq)? })
     }
 
@@ -345,6 +387,15 @@ impl Reading {
         record.iteration = count(&record.event, &mut self.replies);
         Ok(record)
     }
+}
+
+/// The checksum of an event, where it has one.
+fn hash_at(tx: &Connection, stream: &str, seq: u64) -> Result<Option<Hash>, Fault> {
+    let hash: Option<Option<Hash>> = tx
+        .prepare_cached("SELECT hash FROM events WHERE stream = ?1 AND seq = ?2")?
+        .query_row((stream, whole(seq)), |row| row.get(0))
+        .optional()?;
+    Ok(hash.flatten())
 }
 
 fn replies_up_to(tx: &Connection, stream: &str, seq: u64) -> rusqlite::Result<u32> {

@@ -78,7 +78,7 @@ pub use journal::{Journal, MAX_EVENT_BYTES, Scope};
 pub use leases::Leases;
 pub use mailbox::{Accepted, MAX_WAITING, Mailbox, RESERVED_WAITING};
 pub use memories::{Memories, Memory, NewMemory};
-pub use outbox::{OutStream, Outbox, Outgoing};
+pub use outbox::{OutStream, Outbox, Outgoing, UserMessageCommand};
 pub use owner::{Owner, Owners, Singleton, Stream};
 pub use pictures::{MAX_PICTURES, MAX_TOTAL_BYTES, Pictures};
 pub use planning::{
@@ -87,7 +87,7 @@ pub use planning::{
 pub use presence::ServicePresence;
 pub use questions::{QuestionRow, QuestionState, Questions};
 pub use rebuild::Projections;
-pub use retention::{Kept, Pruned, Retention, RetentionPlan, Tree};
+pub use retention::{FinishedTree, KeepReason, Pruned, Retention, RetentionPlan};
 pub use runtime::{Pulse, Runtime, RuntimeRow};
 pub use scheduler::{Scheduler, SchedulerRow};
 pub use schedules::{Advance, MAX_SCHEDULES, ScheduleRow, Schedules};
@@ -105,7 +105,7 @@ pub use triggers::Triggers;
 pub use verify::Difference;
 pub use windlass_core::schedule::DeadlineAction;
 pub use workflow_runs::WorkflowRunRow;
-pub use writer::{CommitHook, CommitPoint, Level, Phase};
+pub use writer::{CommitHook, CommitPhase, CommitPoint, Level};
 
 use changes::ChangeCounters;
 use error::Fault;

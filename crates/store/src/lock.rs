@@ -27,13 +27,13 @@ pub(crate) struct Lock {
 }
 
 /// Why a lock could not be acquired.
-pub(crate) enum Refused {
+pub(crate) enum LockFailure {
     /// The process with this id holds it; 0 when it is unknown.
     Held(u32),
     Failed(io::Error),
 }
 
-impl From<io::Error> for Refused {
+impl From<io::Error> for LockFailure {
     fn from(error: io::Error) -> Self {
         Self::Failed(error)
     }
@@ -41,7 +41,7 @@ impl From<io::Error> for Refused {
 
 impl Lock {
     /// Takes the lock at `path`, or says which process has it.
-    pub(crate) fn take(path: &Path) -> Result<Self, Refused> {
+    pub(crate) fn take(path: &Path) -> Result<Self, LockFailure> {
         for _ in 0..ATTEMPTS {
             let mut file = open(path, OpenOptions::new().create(true).truncate(false))?;
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -53,14 +53,14 @@ impl Lock {
                 Ok(()) => {}
                 Err(rustix::io::Errno::WOULDBLOCK) => {
                     if let Some(pid) = signature(&mut file).filter(Signature::lives) {
-                        return Err(Refused::Held(pid.pid));
+                        return Err(LockFailure::Held(pid.pid));
                     }
                     thread::sleep(PAUSE);
                 }
-                Err(error) => return Err(Refused::Failed(error.into())),
+                Err(error) => return Err(LockFailure::Failed(error.into())),
             }
         }
-        Err(Refused::Held(0))
+        Err(LockFailure::Held(0))
     }
 
     /// Takes the lock from whoever has it, by putting a new file in place of theirs.

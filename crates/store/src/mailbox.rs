@@ -125,9 +125,14 @@ pub(crate) fn accept(
     if known {
         return Ok(Accepted::Already);
     }
-    check_task(tx, task)?;
-    if let Some(question) = injection.question {
-        check_question(tx, task, question)?;
+    let question = injection.question.map_or(Ok(()), |question| check_question(tx, task, question));
+    match question {
+        // Whoever comes second reads the first answer, also when the task has ended since.
+        Err(Fault::Store(answered @ Error::AlreadyAnswered { .. })) => return Err(answered.into()),
+        checked => {
+            check_task(tx, task)?;
+            checked?;
+        }
     }
     check_room(tx, task, injection)?;
     tx.prepare_cached(

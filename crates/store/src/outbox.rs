@@ -9,13 +9,13 @@
 
 use jiff::Timestamp;
 use rusqlite::Connection;
+use serde::{Deserialize, Serialize};
 use windlass_core::command::{HitlRequest, ResultStatus, TaskResult};
 use windlass_core::event::{Driver, Event, Record, StatusChanged};
 use windlass_core::id::{CommandId, SessionId, TaskId};
 use windlass_core::question::Question;
 use windlass_core::status::StatusReason;
 use windlass_core::string_enum;
-use windlass_core::trigger::UserMessageCommand;
 
 use crate::error::Fault;
 use crate::{Bus, Error, Level, Store, row, tasks};
@@ -30,6 +30,22 @@ string_enum! {
         /// What people should know: status updates and replies.
         UserMessage = "user-message-command",
     }
+}
+
+/// Words for a person, going out (ES-389).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UserMessageCommand {
+    /// Names this message; a repeated one has the same.
+    pub message_id: String,
+    pub session_id: SessionId,
+    /// What it is about, if it is about a task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_id: Option<TaskId>,
+    /// The message it answers, if it answers one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+    /// What is said.
+    pub message: String,
 }
 
 /// One message that waits to be published.

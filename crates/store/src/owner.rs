@@ -20,7 +20,7 @@ use windlass_core::status::{StatusReason, TaskStatus};
 use crate::create::{self, Created};
 use crate::error::Fault;
 use crate::journal::{self, Tail};
-use crate::lock::{Lock, Refused};
+use crate::lock::{Lock, LockFailure};
 use crate::{
     Error, Level, Store, mailbox, outbox, projections, ready_index, row, runtime, session_stream,
     tasks,
@@ -57,8 +57,8 @@ impl Owners<'_> {
         let root = self.store.tasks().root_of(task)?;
         let path = self.store.dir().lock_of(root);
         let lock = Lock::take(&path).map_err(|refused| match refused {
-            Refused::Held(pid) => Error::Driven { task: root, pid },
-            Refused::Failed(source) => Error::file(&path, source),
+            LockFailure::Held(pid) => Error::Driven { task: root, pid },
+            LockFailure::Failed(source) => Error::file(&path, source),
         })?;
         Owner::raise(self.store, root, lock).await
     }
@@ -117,8 +117,8 @@ impl Owners<'_> {
         let path = self.store.dir().locks().join(format!("{name}.duty"));
         match Lock::take(&path) {
             Ok(lock) => Ok(Some(Singleton { _lock: lock })),
-            Err(Refused::Held(_)) => Ok(None),
-            Err(Refused::Failed(source)) => Err(Error::file(&path, source)),
+            Err(LockFailure::Held(_)) => Ok(None),
+            Err(LockFailure::Failed(source)) => Err(Error::file(&path, source)),
         }
     }
 }

@@ -85,22 +85,22 @@ impl Readers {
         schema::open_reader(&self.path, self.mode)
     }
 
-    fn take(&self) -> Result<Reader<'_>, Error> {
+    fn take(&self) -> Result<PooledConnection<'_>, Error> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let connection = match idle {
             Some(connection) => connection,
             None => self.connect()?,
         };
-        Ok(Reader { connection: Some(connection), home: self })
+        Ok(PooledConnection { connection: Some(connection), home: self })
     }
 }
 
-struct Reader<'a> {
+struct PooledConnection<'a> {
     connection: Option<Connection>,
     home: &'a Readers,
 }
 
-impl Deref for Reader<'_> {
+impl Deref for PooledConnection<'_> {
     type Target = Connection;
 
     fn deref(&self) -> &Connection {
@@ -108,7 +108,7 @@ impl Deref for Reader<'_> {
     }
 }
 
-impl Drop for Reader<'_> {
+impl Drop for PooledConnection<'_> {
     fn drop(&mut self) {
         let mut idle = self.home.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.len() < MAX_IDLE {

@@ -96,18 +96,19 @@ pub(crate) fn refresh_all(tx: &Connection) -> Result<(), Fault> {
 
 /// Where the index is not what the facts say.
 pub(crate) fn differences(tx: &Connection) -> Result<Vec<Difference>, Fault> {
-    let mut wanted: Vec<Entry> = wanted(tx)?;
+    let mut wanted: Vec<IndexRow> = wanted(tx)?;
     let mut found = Vec::new();
     let mut statement = tx.prepare("SELECT * FROM task_scheduler WHERE ready_since IS NOT NULL")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let kept = Entry::kept(row)?;
+        let kept = IndexRow::kept(row)?;
         match wanted.iter().position(|entry| *entry == kept) {
             Some(index) => drop(wanted.swap_remove(index)),
             None => found.push(Difference::Surplus { table: INDEX, key: kept.task.to_string() }),
         }
     }
-    let missing = |entry: Entry| Difference::Missing { table: INDEX, key: entry.task.to_string() };
+    let missing =
+        |entry: IndexRow| Difference::Missing { table: INDEX, key: entry.task.to_string() };
     found.extend(wanted.into_iter().map(missing));
     Ok(found)
 }
@@ -115,7 +116,7 @@ pub(crate) fn differences(tx: &Connection) -> Result<Vec<Difference>, Fault> {
 const INDEX: &str = "task_scheduler_ready";
 
 /// Everything that belongs into the index.
-fn wanted(tx: &Connection) -> Result<Vec<Entry>, Fault> {
+fn wanted(tx: &Connection) -> Result<Vec<IndexRow>, Fault> {
     let mut entries = Vec::new();
     for session in sessions(tx)? {
         entries.extend(new_tasks(tx, session)?);
@@ -186,7 +187,7 @@ fn refresh_dependents(tx: &Connection, blocker: TaskId) -> Result<(), Fault> {
 
 /// The new tasks of a session that could run: as many as it has slots, the oldest first. One that waits for another
 /// task has a slot too: newer tasks do not overtake it.
-fn new_tasks(tx: &Connection, session: SessionId) -> Result<Vec<Entry>, Fault> {
+fn new_tasks(tx: &Connection, session: SessionId) -> Result<Vec<IndexRow>, Fault> {
     let at_work = format!(
         "SELECT count(*) FROM tasks WHERE {OF_SERVICE} AND session_id = ?1
              AND status IN (SELECT value FROM json_each(?2))"
@@ -213,14 +214,14 @@ fn new_tasks(tx: &Connection, session: SessionId) -> Result<Vec<Entry>, Fault> {
 
 /// One task in the index.
 #[derive(PartialEq)]
-struct Entry {
+struct IndexRow {
     task: TaskId,
     session: SessionId,
     since: String,
     resume_at: Option<String>,
 }
 
-impl Entry {
+impl IndexRow {
     fn kept(row: &Row<'_>) -> Result<Self, Fault> {
         let of = Columns { table: "task_scheduler", row };
         Ok(Self {
@@ -292,7 +293,7 @@ impl Candidate {
     }
 
     /// Its place in the index. A new task is asked about only when its session has a slot for it.
-    fn entry(&self, tx: &Connection) -> Result<Option<Entry>, Fault> {
+    fn entry(&self, tx: &Connection) -> Result<Option<IndexRow>, Fault> {
         let is_new = self.status == TaskStatus::Todo;
         let is_parked =
             matches!(self.status, TaskStatus::Blocked | TaskStatus::Reviewing | TaskStatus::Paused);
@@ -315,7 +316,7 @@ impl Candidate {
             Readiness::Waiting => return Ok(None),
         };
         let since = self.created_at.clone();
-        Ok(Some(Entry { task: self.id, session: self.session, since, resume_at }))
+        Ok(Some(IndexRow { task: self.id, session: self.session, since, resume_at }))
     }
 
     /// A blocker that does not exist is not done either.

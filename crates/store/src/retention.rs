@@ -25,7 +25,7 @@ use crate::{Error, Level, Store, Tasks, contents, projections, schema};
 
 /// Why a finished task stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kept {
+pub enum KeepReason {
     /// A task below it has not ended.
     UnfinishedBelow,
     /// An unfinished task waits for it.
@@ -42,7 +42,7 @@ pub enum Kept {
     Driven,
 }
 
-impl fmt::Display for Kept {
+impl fmt::Display for KeepReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnfinishedBelow => f.write_str("a task below it has not ended"),
@@ -58,7 +58,7 @@ impl fmt::Display for Kept {
 
 /// A finished task with all tasks below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tree {
+pub struct FinishedTree {
     pub root: TaskId,
     pub goal: String,
     /// When it ended.
@@ -74,9 +74,9 @@ pub struct Tree {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RetentionPlan {
     /// Finished before the time that was asked for, the oldest first.
-    pub going: Vec<Tree>,
+    pub going: Vec<FinishedTree>,
     /// As old, and kept for a reason.
-    pub staying: Vec<(TaskId, Kept)>,
+    pub staying: Vec<(TaskId, KeepReason)>,
     /// Tasks that finished too recently to be removed.
     pub recent: u64,
     /// Tasks that have not finished.
@@ -118,7 +118,7 @@ impl Retention<'_> {
         for tree in std::mem::take(&mut plan.going) {
             match self.store.owners().driving_process(tree.root)? {
                 None => going.push(tree),
-                Some(_) => driven.push((tree.root, Kept::Driven)),
+                Some(_) => driven.push((tree.root, KeepReason::Driven)),
             }
         }
         plan.going = going;
@@ -175,7 +175,7 @@ fn plan(tx: &Connection, before: Timestamp) -> Result<RetentionPlan, Fault> {
         let root: TaskId = of.text("id")?;
         match reason_to_keep(tx, root)? {
             Some(kept) => plan.staying.push((root, kept)),
-            None => plan.going.push(Tree {
+            None => plan.going.push(FinishedTree {
                 root,
                 goal: of.raw("goal")?,
                 ended_at: of.text("completed_at")?,
@@ -189,7 +189,7 @@ fn plan(tx: &Connection, before: Timestamp) -> Result<RetentionPlan, Fault> {
     Ok(plan)
 }
 
-fn reason_to_keep(tx: &Connection, root: TaskId) -> Result<Option<Kept>, Fault> {
+fn reason_to_keep(tx: &Connection, root: TaskId) -> Result<Option<KeepReason>, Fault> {
     let id = root.to_string();
     let holds = |sql: &str| -> Result<bool, Fault> {
         Ok(tx.prepare_cached(sql)?.query_row([&id], |row| row.get(0))?)
@@ -198,7 +198,7 @@ fn reason_to_keep(tx: &Connection, root: TaskId) -> Result<Option<Kept>, Fault> 
         "SELECT EXISTS (SELECT 1 FROM tasks WHERE root_id = ?1
                         AND {LIVE})"
     ))? {
-        return Ok(Some(Kept::UnfinishedBelow));
+        return Ok(Some(KeepReason::UnfinishedBelow));
     }
     let dependents = task_ids(
         tx,
@@ -211,11 +211,11 @@ fn reason_to_keep(tx: &Connection, root: TaskId) -> Result<Option<Kept>, Fault> 
         [&id],
     )?;
     if let Some(task) = dependents.first() {
-        return Ok(Some(Kept::NeededBy(*task)));
+        return Ok(Some(KeepReason::NeededBy(*task)));
     }
     for (kept, sql) in [
         (
-            Kept::OpenCommitment,
+            KeepReason::OpenCommitment,
             format!(
                 "SELECT EXISTS (SELECT 1 FROM commitments
                          JOIN tasks ON tasks.id = commitments.task_id
@@ -225,12 +225,12 @@ fn reason_to_keep(tx: &Connection, root: TaskId) -> Result<Option<Kept>, Fault> 
             .as_str(),
         ),
         (
-            Kept::Unpublished,
+            KeepReason::Unpublished,
             "SELECT EXISTS (SELECT 1 FROM outbox JOIN tasks ON tasks.command_id = outbox.command_id
                  WHERE tasks.root_id = ?1)",
         ),
         (
-            Kept::Scheduled,
+            KeepReason::Scheduled,
             format!(
                 "SELECT EXISTS (SELECT 1 FROM schedules JOIN tasks ON tasks.id = schedules.task_id
                      WHERE tasks.root_id = ?1 AND schedules.state <> '{SCHEDULE_ENDED}')"
@@ -238,7 +238,7 @@ fn reason_to_keep(tx: &Connection, root: TaskId) -> Result<Option<Kept>, Fault> 
             .as_str(),
         ),
         (
-            Kept::Worktree,
+            KeepReason::Worktree,
             "SELECT EXISTS (SELECT 1 FROM task_runtime JOIN tasks ON tasks.id = task_runtime.task_id
                  WHERE tasks.root_id = ?1 AND worktree_path IS NOT NULL)",
         ),

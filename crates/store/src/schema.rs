@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use crate::error::Fault;
@@ -176,7 +177,7 @@ pub(crate) fn open_scratch() -> rusqlite::Result<Connection> {
     for migration in MIGRATIONS {
         connection.execute_batch(migration)?;
     }
-    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    keep_statements(&connection)?;
     Ok(connection)
 }
 
@@ -193,11 +194,18 @@ fn make_private(path: &Path) -> Result<(), Error> {
     }
 }
 
+/// Statements are prepared once. A plan that depended on the values of parameters would be made again whenever they
+/// are bound.
+fn keep_statements(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
+}
+
 fn open(path: &Path, flags: OpenFlags, busy_wait: Duration) -> Result<Connection, Error> {
     let failed = |error| Error::sqlite(path, error);
     let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
     connection.busy_timeout(busy_wait).map_err(failed)?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    keep_statements(&connection).map_err(failed)?;
     Ok(connection)
 }
 

@@ -36,7 +36,7 @@ pub enum Level {
 
 /// Whether a commit is about to happen or has happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
+pub enum CommitPhase {
     /// Everything is prepared, nothing is committed.
     Before,
     /// It is committed; no caller has its answer yet.
@@ -49,7 +49,7 @@ pub struct CommitPoint {
     /// Which commit of this process, from 1.
     pub number: u64,
     /// Whether this is before or after the commit.
-    pub phase: Phase,
+    pub phase: CommitPhase,
     /// How safe the commit is made.
     pub level: Level,
     /// Length of the WAL that holds commits, up to this moment.

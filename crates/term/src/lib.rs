@@ -7,6 +7,7 @@
 //! - What a person decides by, and every name, passes `shown`, which drops nothing.
 
 mod strip_controls;
+pub mod columns;
 mod line_editor;
 pub mod style;
 pub mod wrap;

@@ -2,11 +2,10 @@
 //!
 //! It is a small renderer for replies, not a typesetter: what it does not know comes out as text.
 
-use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
-use unicode_width::UnicodeWidthStr as _;
-
+use crate::columns::width as columns_of;
 use crate::wrap as prose;
 use crate::{Paint, Table};
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 /// Text as it should look on a terminal of this width. The text has no control characters.
 pub fn render(text: &str, paint: Paint, width: usize) -> String {
@@ -226,7 +225,7 @@ impl Page {
         let rows: Vec<Vec<String>> = rows.by_ref().collect();
         rows.iter().for_each(|row| table.row(row.clone()));
         let lines = table.lines();
-        let widest = lines.iter().map(|line| line.width()).max().unwrap_or(0);
+        let widest = lines.iter().map(|line| columns_of(line)).max().unwrap_or(0);
         if widest > self.width {
             return self.end_wide_table(&headings, &rows);
         }
@@ -266,7 +265,7 @@ fn wrap(words: &[(String, String)], width: usize, paint: Paint) -> Vec<String> {
             if word.is_empty() {
                 continue;
             }
-            let wide = word.width();
+            let wide = columns_of(word);
             if used > 0 && space && used + 1 + wide > width {
                 lines.push(std::mem::take(&mut line));
                 used = 0;

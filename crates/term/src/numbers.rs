@@ -1,9 +1,10 @@
 //! Short forms of numbers: elapsed time, counts, dollars, ages, plurals.
 
-use std::fmt::Display;
 use std::time::Duration;
 
 use jiff::Timestamp;
+
+pub use windlass_core::text::{count, plural, tokens};
 
 /// Elapsed time as `0:07`, `12:30` or `1:02:03`.
 pub fn elapsed(elapsed: Duration) -> String {
@@ -32,30 +33,6 @@ pub fn age(then: Timestamp, now: Timestamp) -> String {
         seconds @ 3600..86_400 => format!("{}h", seconds / 3600),
         seconds => format!("{}d", seconds / 86_400),
     }
-}
-
-/// A large count in short: `950`, `12.3k`, `4.5M`.
-pub fn count(number: u64) -> String {
-    match number {
-        0..10_000 => number.to_string(),
-        10_000..1_000_000 => format!("{:.1}k", number as f64 / 1e3),
-        _ => format!("{:.1}M", number as f64 / 1e6),
-    }
-}
-
-/// Tokens that were used. A server that does not report them is asked for some all the same, so none is
-/// not zero.
-pub fn tokens(number: u64) -> String {
-    match number {
-        0 => "tokens unknown".to_owned(),
-        _ => format!("{} tokens", count(number)),
-    }
-}
-
-/// A count with its noun: `1 line`, `2 lines`. The plural is the noun with an `s`.
-pub fn plural<N: Display + PartialEq + From<u8>>(number: N, noun: &str) -> String {
-    let ending = if number == N::from(1) { "" } else { "s" };
-    format!("{number} {noun}{ending}")
 }
 
 /// US dollars; four decimals below one dollar, where two would say nothing.

@@ -277,12 +277,12 @@ impl Progress {
                 vec![paint.yellow(&text(&used))]
             }
             Event::WorkflowStepStarted(step) => {
-                let words = event.workflow_words().unwrap_or_default();
+                let words = event.words();
                 let mark = if step.attempt > 1 { "↻" } else { "▸" };
                 vec![text(&format!("{mark} {words}"))]
             }
             Event::WorkflowStepEnded(step) => {
-                let words = text(&event.workflow_words().unwrap_or_default());
+                let words = text(&event.words());
                 vec![match step.result {
                     StepResult::Succeeded => paint.green(&format!("✓ {words}")),
                     StepResult::Failed => paint.yellow(&format!("✗ {words}")),
@@ -290,7 +290,7 @@ impl Progress {
                 }]
             }
             Event::WorktreeChanged(_) | Event::MergeChanged(_) => {
-                vec![paint.dim(&text(&event.workflow_words().unwrap_or_default()))]
+                vec![paint.dim(&text(&event.words()))]
             }
             // The other kinds are not shown while a task runs.
             _ => Vec::new(),

@@ -4,12 +4,13 @@
 //! begins with a bar, so that no text of theirs looks like a part of the question.
 
 use serde_json::Value;
-use unicode_width::UnicodeWidthChar as _;
-use windlass_core::policy::AskedPart;
+use unicode_segmentation::UnicodeSegmentation as _;
+use windlass_core::policy::PermissionPart;
 use windlass_core::question::{ProposedPlan, Question, QuestionKind};
 use windlass_core::shown::{marked, shown, shown_line};
 use windlass_core::tool_name;
 
+use crate::columns::grapheme_width;
 use crate::wrap::wrap;
 use crate::{Paint, numbers};
 
@@ -140,7 +141,7 @@ fn part_lines(question: &Question, command: &str, place: Canvas) -> Vec<String> 
     let is_all = parts.len() < 2 && parts.iter().all(|part| part.command == command.trim());
     let parts = parts.iter().filter(|_| !is_all);
     let mark = place.paint.red("!");
-    let line = |part: &AskedPart| {
+    let line = |part: &PermissionPart| {
         let text = format!("{}: {}", part.command, part.reason);
         place.pieces(&text, &mark, &|text| text.to_owned())
     };
@@ -206,15 +207,15 @@ impl Canvas {
 fn pieces(line: &str, columns: usize) -> Vec<String> {
     let mut pieces = vec![String::new()];
     let mut used = 0;
-    for char in line.chars() {
-        let width = char.width().unwrap_or(0);
+    for grapheme in line.graphemes(true) {
+        let width = grapheme_width(grapheme);
         if used + width > columns {
             pieces.push(String::new());
             used = 0;
         }
         used += width;
         if let Some(last) = pieces.last_mut() {
-            last.push(char);
+            last.push_str(grapheme);
         }
     }
     pieces

@@ -1,7 +1,6 @@
 //! Aligned columns.
 
-use unicode_width::UnicodeWidthStr as _;
-
+use crate::columns::width as columns_of;
 use crate::wrap::wrap;
 
 /// A cell wider than this does not make its whole column wide.
@@ -27,7 +26,7 @@ impl Table {
 
     /// How wide its widest line is.
     pub fn width(&self) -> usize {
-        self.lines().iter().map(|line| line.width()).max().unwrap_or(0)
+        self.lines().iter().map(|line| columns_of(line)).max().unwrap_or(0)
     }
 
     /// The lines where they fit into this many columns. Where they do not, each row becomes its first cell
@@ -54,7 +53,7 @@ impl Table {
         let widest = |column: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(column));
             cells
-                .map(|cell: &String| cell.width())
+                .map(|cell: &String| columns_of(cell))
                 .filter(|&width| width <= WIDEST)
                 .max()
                 .unwrap_or(0)
@@ -65,7 +64,7 @@ impl Table {
 
     fn line(&self, row: &[String], widths: &[usize]) -> String {
         let cells = row.iter().zip(widths).enumerate().map(|(column, (cell, &width))| {
-            let space = " ".repeat(width.saturating_sub(cell.width()));
+            let space = " ".repeat(width.saturating_sub(columns_of(cell)));
             if self.right.contains(&column) { space + cell } else { cell.clone() + &space }
         });
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()

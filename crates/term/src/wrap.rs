@@ -1,7 +1,8 @@
-//! Prose broken between words, where a terminal would break it within one.
+//! Wraps prose between words; a terminal would break it inside a word.
 
-use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+use unicode_segmentation::UnicodeSegmentation as _;
 
+use crate::columns::{grapheme_width, width};
 use crate::strip_controls;
 
 /// Indentation of the lines that follow the first.
@@ -15,8 +16,8 @@ pub fn wrap(text: &str, columns: usize) -> String {
 fn wrap_line(line: &str, columns: usize) -> String {
     let (mut wrapped, mut used) = (String::new(), 0);
     for (index, word) in line.split(' ').enumerate() {
-        let width = strip_controls(word).width();
-        if index > 0 && used + 1 + width > columns && used > HANGING.len() {
+        let wide = width(&strip_controls(word));
+        if index > 0 && used + 1 + wide > columns && used > HANGING.len() {
             wrapped.push('\n');
             wrapped.push_str(HANGING);
             used = HANGING.len();
@@ -25,7 +26,7 @@ fn wrap_line(line: &str, columns: usize) -> String {
             used += 1;
         }
         wrapped.push_str(word);
-        used += width;
+        used += wide;
     }
     wrapped
 }
@@ -34,7 +35,7 @@ fn wrap_line(line: &str, columns: usize) -> String {
 pub fn cut_columns(line: &str, columns: usize) -> String {
     let (mut kept, mut used, mut coloured) = (String::new(), 0, false);
     let mut rest = line;
-    while let Some(char) = rest.chars().next() {
+    while let Some(grapheme) = rest.graphemes(true).next() {
         if let Some(after) = rest.strip_prefix("\u{1b}[") {
             let end = after.find('m').map_or(after.len(), |end| end + 1);
             kept.push_str(&rest[..rest.len() - after.len() + end]);
@@ -42,15 +43,15 @@ pub fn cut_columns(line: &str, columns: usize) -> String {
             coloured = true;
             continue;
         }
-        let width = char.width().unwrap_or(0);
-        if used + width > columns.saturating_sub(1) && strip_controls(rest).width() > columns - used
-        {
+        let wide = grapheme_width(grapheme);
+        let is_last = used + wide > columns.saturating_sub(1);
+        if is_last && width(&strip_controls(rest)) > columns - used {
             kept.push('…');
             break;
         }
-        kept.push(char);
-        used += width;
-        rest = &rest[char.len_utf8()..];
+        kept.push_str(grapheme);
+        used += wide;
+        rest = &rest[grapheme.len()..];
     }
     if coloured {
         kept.push_str("\u{1b}[0m");
@@ -79,12 +80,21 @@ mod tests {
         assert_eq!(cut_columns("漢字漢字", 5), "漢字…");
     }
 
+    #[test]
+    fn a_character_is_never_cut_in_half() {
+        let family = "👨\u{200d}👩\u{200d}👧";
+        assert_eq!(cut_columns(&family.repeat(4), 7), format!("{}…", family.repeat(3)));
+        assert_eq!(cut_columns(&"❤\u{fe0f}".repeat(4), 6), format!("{}…", "❤\u{fe0f}".repeat(2)));
+        assert_eq!(cut_columns("🇫🇷🇩🇪🇮🇹", 5), "🇫🇷🇩🇪…");
+        assert_eq!(cut_columns("e\u{301}e\u{301}e\u{301}", 2), "e\u{301}…");
+    }
+
     proptest! {
         #[test]
         fn nothing_is_lost_and_lines_fit(text in "[a-z漢]{1,9}( [a-z漢]{1,9}){0,20}", columns in 22usize..60) {
             let wrapped = wrap(&text, columns);
             prop_assert_eq!(wrapped.split_whitespace().collect::<Vec<_>>().join(" "), text);
-            prop_assert!(wrapped.lines().all(|line| line.width() <= columns));
+            prop_assert!(wrapped.lines().all(|line| width(line) <= columns));
         }
     }
 }

@@ -37,19 +37,19 @@ pub struct Browser {
 /// What the browser has said.
 #[derive(Default)]
 struct Shared {
-    said: Mutex<Said>,
+    said: Mutex<BrowserMessages>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct Said {
+struct BrowserMessages {
     answers: HashMap<u64, Value>,
     events: VecDeque<Value>,
     is_over: bool,
 }
 
 impl Shared {
-    fn said(&self) -> MutexGuard<'_, Said> {
+    fn said(&self) -> MutexGuard<'_, BrowserMessages> {
         self.said.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -115,7 +115,7 @@ impl Browser {
     }
 
     /// Waits until something was said.
-    fn wait<T>(&self, what: &str, mut find: impl FnMut(&mut Said) -> Option<T>) -> T {
+    fn wait<T>(&self, what: &str, mut find: impl FnMut(&mut BrowserMessages) -> Option<T>) -> T {
         let mut said = self.shared.said();
         loop {
             if let Some(found) = find(&mut said) {

@@ -14,13 +14,14 @@ pub mod browser;
 pub mod mcp;
 pub mod output;
 pub mod symbols;
+pub mod named_files;
 mod pictures;
 pub mod workspace;
 
-pub use builtin::{Asked, Ledger, Signature, Spawned};
+pub use builtin::{Ledger, Signature, Spawned, UserQuestion};
 pub use registry::Registry;
 pub use shell::Shell;
 pub use tool::{
-    Act, Call, Category, Executor, LiveOutput, Notices, Prepared, Subject, TaskFacts, Tool,
+    Act, Bind, Call, Category, Executor, LiveOutput, Notices, Prepared, Subject, TaskFacts, Tool,
     ToolContext,
 };

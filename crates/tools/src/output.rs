@@ -169,6 +169,10 @@ pub fn neutralize(text: &str) -> String {
             '\u{200c}' | '\u{200d}' if joins(clean.chars().next_back(), letters.peek()) => {
                 clean.push(letter);
             }
+            // How an emoji is drawn; anywhere else, and one after another, they can carry text.
+            '\u{fe0e}' | '\u{fe0f}' if selects(clean.chars().next_back(), letters.peek()) => {
+                clean.push(letter);
+            }
             hidden if is_invisible(hidden) => {
                 clean.push_str(&format!("\\u{{{:X}}}", u32::from(hidden)));
             }
@@ -189,11 +193,19 @@ fn joins(before: Option<char>, after: Option<&char>) -> bool {
         && after.is_some_and(|letter| !letter.is_ascii())
 }
 
+/// Whether a selector between these two letters says how the first is drawn.
+fn selects(before: Option<char>, after: Option<&char>) -> bool {
+    let is_drawn = |letter: char| !letter.is_ascii() && !is_invisible(letter) && letter != '}';
+    before.is_some_and(is_drawn) || after == Some(&'\u{20e3}')
+}
+
 /// Characters that have no picture and that can carry text a person does not see: zero-width, bidirectional
 /// and tag characters, fillers.
 fn is_invisible(letter: char) -> bool {
     matches!(letter,
-        '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{200b}'..='\u{200f}'
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2800}' | '\u{fe00}'..='\u{fe0f}'
+        | '\u{13430}'..='\u{1343f}' | '\u{1bca0}'..='\u{1bca3}'
         | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}'
         | '\u{fff9}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
@@ -225,6 +237,12 @@ mod tests {
         let family = "👨\u{200d}👩\u{200d}👧 می\u{200c}خواهم";
         assert_eq!(neutralize(family), family);
         assert_eq!(neutralize("rm\u{200d} -rf"), "rm\\u{200D} -rf");
+        for drawn in ["❤\u{fe0f}", "1\u{fe0f}\u{20e3}", "👁\u{fe0f}\u{200d}🗨"] {
+            assert_eq!(neutralize(drawn), drawn);
+        }
+        let carried = "❤\u{fe0f}\u{fe01}\u{fe0f}a\u{fe0f}\u{34f}\u{2800}\u{1bca0}";
+        let marked = "❤\u{fe0f}\\u{FE01}\\u{FE0F}a\\u{FE0F}\\u{34F}\\u{2800}\\u{1BCA0}";
+        assert_eq!(neutralize(carried), marked);
         assert_eq!(shown_name("a\nb\u{1b}[31m\tc"), "a␊b␛[31m␉c");
     }
 

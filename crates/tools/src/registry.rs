@@ -18,7 +18,7 @@ use windlass_core::policy::Decision;
 use windlass_core::policy::decide::by_profile;
 
 use crate::builtin;
-use crate::schema::{self, Check};
+use crate::schema::{self, SchemaCheck};
 use crate::tool::Tool;
 
 /// The longest arguments of one call; more than any model's longest reply.
@@ -29,18 +29,18 @@ const MAX_COMPARED_CHARS: usize = 64;
 
 #[derive(Clone, Default)]
 pub struct Registry {
-    tools: Vec<Arc<Entry>>,
+    tools: Vec<Arc<RegisteredTool>>,
 }
 
-struct Entry {
+struct RegisteredTool {
     tool: Arc<dyn Tool>,
     parameters: Value,
-    check: OnceLock<Check>,
+    check: OnceLock<SchemaCheck>,
 }
 
-impl Entry {
-    fn check(&self) -> &Check {
-        let compile = || Check::new(self.tool.name(), &self.parameters);
+impl RegisteredTool {
+    fn check(&self) -> &SchemaCheck {
+        let compile = || SchemaCheck::new(self.tool.name(), &self.parameters);
         self.check.get_or_init(|| compile().expect("our own schemas compile, others have been"))
     }
 }
@@ -74,7 +74,7 @@ impl Registry {
     /// Adds a tool of ours. Its name must be unique and its schema must compile; tests check both.
     pub fn add_own(&mut self, tool: Arc<dyn Tool>) {
         let parameters = tool.parameters();
-        self.tools.push(Arc::new(Entry { tool, parameters, check: OnceLock::new() }));
+        self.tools.push(Arc::new(RegisteredTool { tool, parameters, check: OnceLock::new() }));
     }
 
     /// Adds a tool after all others.
@@ -84,9 +84,13 @@ impl Registry {
             return Err(Error::Twice { name: name() });
         }
         let parameters = tool.parameters();
-        let check = Check::new(tool.name(), &parameters)
+        let check = SchemaCheck::new(tool.name(), &parameters)
             .map_err(|reason| Error::Schema { name: name(), reason })?;
-        self.tools.push(Arc::new(Entry { tool, parameters, check: OnceLock::from(check) }));
+        self.tools.push(Arc::new(RegisteredTool {
+            tool,
+            parameters,
+            check: OnceLock::from(check),
+        }));
         Ok(())
     }
 
@@ -130,7 +134,7 @@ impl Registry {
         )))
     }
 
-    fn entry(&self, name: &str) -> Option<&Entry> {
+    fn entry(&self, name: &str) -> Option<&RegisteredTool> {
         self.tools.iter().map(Arc::as_ref).find(|entry| entry.tool.name() == name)
     }
 

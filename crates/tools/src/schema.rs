@@ -72,12 +72,12 @@ impl UrlLoader for DenyAll {
 }
 
 /// One schema, compiled.
-pub(crate) struct Check {
+pub(crate) struct SchemaCheck {
     schemas: Schemas,
     index: SchemaIndex,
 }
 
-impl Check {
+impl SchemaCheck {
     /// Compiles a schema, or says what is wrong with it.
     pub fn new(name: &str, schema: &Value) -> Result<Self, String> {
         let mut compiler = Compiler::new();
@@ -187,7 +187,7 @@ mod tests {
     fn a_schema_cannot_make_us_load_anything() {
         for url in ["file:///etc/hostname", "http://127.0.0.1:1/x", "tool:///other"] {
             let schema = serde_json::json!({ "$ref": url });
-            assert!(Check::new("x", &schema).is_err(), "{url}");
+            assert!(SchemaCheck::new("x", &schema).is_err(), "{url}");
         }
     }
 }

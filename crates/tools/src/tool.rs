@@ -128,6 +128,9 @@ pub struct Call {
 /// The part of a call that changes things; a process runs it at most once.
 pub type Act = Box<dyn FnOnce() -> BoxFuture<'static, Outcome> + Send>;
 
+/// Looks up the files that an approval of a call holds for.
+pub type Bind = Box<dyn Fn(Option<&CommandAnalysis>) -> Vec<BoundFile> + Send + Sync>;
+
 /// A call that is ready to be decided and run.
 pub struct Prepared {
     /// What it would do.
@@ -138,6 +141,8 @@ pub struct Prepared {
     pub diff: Option<String>,
     /// What an approval holds for beside the arguments and the files, such as a form as it is now.
     pub bound: Vec<BoundFile>,
+    /// The files that its meaning depends on. Looked up when a person is asked: most calls run unasked.
+    pub bind: Option<Bind>,
     /// How it is brought to a result after a crash.
     pub recovery: Recovery,
     pub act: Act,
@@ -146,7 +151,15 @@ pub struct Prepared {
 impl Prepared {
     /// A call that is not a command.
     pub fn new(assessment: Assessment, recovery: Recovery, act: Act) -> Self {
-        Self { assessment, analysis: None, diff: None, bound: Vec::new(), recovery, act }
+        Self {
+            assessment,
+            analysis: None,
+            diff: None,
+            bound: Vec::new(),
+            bind: None,
+            recovery,
+            act,
+        }
     }
 }
 

@@ -15,6 +15,8 @@ mod outgoing;
 mod pressing;
 mod questions;
 mod saved;
+mod scrolling;
+mod spoken;
 mod writing;
 
 use std::time::Duration;
@@ -40,8 +42,9 @@ use crate::mode_line::Mode;
 use crate::overlay::{Overlay, ViewKind};
 use crate::screen::Size;
 use crate::story::Story;
-use crate::transcript::{Entry, Form, Transcript};
+use crate::transcript::{Entry, Form, FormStyle, Transcript};
 
+use binding::Binder;
 pub use binding::Binding;
 pub use chord::Chord;
 pub use completing::Completing;
@@ -50,6 +53,8 @@ pub use notice::Notice;
 pub use outgoing::Outgoing;
 pub use questions::Questions;
 pub use saved::Saved;
+pub use scrolling::Scrolling;
+pub use spoken::{STILL_WORKING, Spoken};
 pub use writing::{Answering, Purpose, Searching, Writing};
 
 /// How soon a second Ctrl-C leaves, and a second Esc takes a message back.
@@ -71,6 +76,8 @@ pub struct Settings {
     pub user: String,
     /// Whether the profile `unrestricted` may be chosen.
     pub may_be_unrestricted: bool,
+    /// Whether everything is said in lines that a screen reader reads once.
+    pub screen_reader: bool,
     /// Whether keys edit as in vi.
     pub vim: bool,
     /// What the bottom line says besides the current activity, the most important first.
@@ -148,6 +155,8 @@ pub enum Input {
     Files(Vec<String>),
     Commands(Vec<Command>),
     Loaded(Box<Overlay>),
+    /// A page that is open, read again. The person may have left it meanwhile.
+    Refreshed(Box<Overlay>),
     /// A message begins with these words.
     Write(String),
     /// The person's editor has ended, with what they wrote.
@@ -232,8 +241,10 @@ pub struct App {
     pub notice: Notice,
     /// The keys of a chord that were pressed.
     pub chord: Chord,
-    /// Rows that the whole-screen layout is scrolled back.
-    pub scrolled: usize,
+    /// What the whole-screen layout shows.
+    pub scrolling: Scrolling,
+    /// What a screen reader has read last.
+    pub spoken: Spoken,
     /// When the last input came.
     pub now: Moment,
     last_escape: Option<Moment>,
@@ -268,7 +279,8 @@ impl App {
             is_raw: false,
             notice: Notice::default(),
             chord: Chord::default(),
-            scrolled: 0,
+            scrolling: Scrolling::default(),
+            spoken: Spoken::default(),
             now: Moment::ZERO,
             last_escape: None,
             is_focused: true,
@@ -285,6 +297,9 @@ impl App {
         if let Some(notice) = self.writing.take_notice(&self.settings.keymap) {
             self.say(notice);
         }
+        if self.settings.screen_reader {
+            spoken::announce(self);
+        }
         effects
     }
 
@@ -292,6 +307,7 @@ impl App {
         match input {
             Input::Terminal(Event::Key(key)) => return self.press(key),
             Input::Terminal(Event::Paste(text)) => return self.paste(&text),
+            Input::Terminal(Event::Wheel(wheel)) => self.wheel(wheel),
             Input::Terminal(Event::Focus(is_focused)) => self.is_focused = is_focused,
             Input::Terminal(Event::EnhancedKeys) => self.enhanced_keys = true,
             Input::Resize(size) => self.size = size,
@@ -328,13 +344,18 @@ impl App {
             Input::Loaded(overlay) => {
                 self.overlay = Some(overlay.in_place_of(self.overlay.take()));
             }
+            Input::Refreshed(overlay) => {
+                if self.overlay.as_ref().is_some_and(|open| open.kind() == overlay.kind()) {
+                    self.overlay = Some(overlay.in_place_of(self.overlay.take()));
+                }
+            }
             Input::Write(words) => {
                 self.overlay = None;
                 self.questions.typed(self.now);
                 self.writing.put_in_place(Draft::of(&words));
             }
             Input::Edited(text) => return self.edited(text),
-            Input::Bound { keymap, kept } => self.bound(*keymap, kept),
+            Input::Bound { keymap, kept } => Binder(self).bound(*keymap, kept),
             Input::Ran { command, printed } => self.writing.add_ran(&command, &printed),
         }
         Vec::new()
@@ -343,7 +364,11 @@ impl App {
     /// When something changes without an input.
     pub fn next_wake(&self) -> Option<Moment> {
         let moving = self.phase.is_working().then(|| {
-            let step = if self.settings.animation { FRAME } else { SECOND };
+            let step = match (self.settings.screen_reader, self.settings.animation) {
+                (true, _) => STILL_WORKING,
+                (false, true) => FRAME,
+                (false, false) => SECOND,
+            };
             let count = self.now.as_millis() / step.as_millis() + 1;
             Moment::from_millis(u64::try_from(count * step.as_millis()).unwrap_or(u64::MAX))
         });
@@ -360,7 +385,12 @@ impl App {
 
     /// How entries are printed.
     pub fn form(&self) -> Form {
-        Form { columns: self.size.columns, paint: self.settings.paint, is_raw: self.is_raw }
+        let style = match (self.settings.screen_reader, self.is_raw) {
+            (true, _) => FormStyle::Spoken,
+            (false, true) => FormStyle::Raw,
+            (false, false) => FormStyle::Drawn,
+        };
+        Form { columns: self.size.columns, paint: self.settings.paint, style }
     }
 
     /// The title of the window.
@@ -396,13 +426,7 @@ impl App {
         }
         let is_repair = matches!(&record.event,
             Happened::ModeChanged(changed) if changed.source == Source::Repair);
-        self.notify(is_repair, "the mode was changed for a repair")
-    }
-
-    /// Tells a person who looks elsewhere.
-    fn notify(&self, is_worth_it: bool, words: &'static str) -> Vec<Effect> {
-        let tells = is_worth_it && !self.is_focused;
-        tells.then_some(Effect::Notify(words)).into_iter().collect()
+        notification(is_repair && !self.is_focused, "the mode was changed for a repair")
     }
 
     fn set_phase(&mut self, phase: Phase) -> Vec<Effect> {
@@ -415,7 +439,7 @@ impl App {
             return Vec::new();
         }
         self.departure.is_asked = false;
-        let mut effects = self.notify(was_working, "the agent waits for you");
+        let mut effects = notification(was_working && !self.is_focused, "the agent waits for you");
         effects.extend(self.outgoing.send_next(phase));
         effects
     }
@@ -426,7 +450,7 @@ impl App {
             self.writing.history.push(&words);
         }
         self.drop_stale_answer();
-        self.notify(is_new, "a question waits")
+        notification(is_new && !self.is_focused, "a question waits")
     }
 
     fn settled(&mut self, question: QuestionId, by: &str, text: &str) {
@@ -462,4 +486,9 @@ impl App {
         }
         vec![Effect::Save]
     }
+}
+
+/// Notifies a person who looks elsewhere, where there is reason to.
+fn notification(is_due: bool, words: &'static str) -> Vec<Effect> {
+    is_due.then_some(Effect::Notify(words)).into_iter().collect()
 }

@@ -27,11 +27,11 @@ const OF_TERMINAL: &[(&str, &str)] = &[
     ("/sessions", "Other conversations."),
     ("/agents", "Sub-agents and background commands."),
     ("/roles", "The roles, with the tools of each; Enter takes one."),
-    ("/keys", "Which key does what; press others to bind them."),
+    ("/keys", "Which key does what, and how to change it."),
     ("/copy", "Copy the last reply."),
-    ("/raw", "Print without our line breaks and marks, for copying."),
-    ("/tui", "inline or full: where the terminal draws."),
-    ("/vim", "on or off: edit as in vi."),
+    ("/raw", "Print plain text, for copying."),
+    ("/tui", "Inline, or on the full screen."),
+    ("/vim", "Edit as in vi, on or off."),
     ("/editor", "Write in your editor."),
     ("/quit", "Leave."),
 ];
@@ -125,7 +125,7 @@ pub fn find(text: &str, cursor: usize, sources: &Sources) -> Option<Completion> 
             let item = |command: &Command| {
                 let about = match command.arguments.is_empty() {
                     true => command.help.clone(),
-                    false => format!("{} · {}", command.arguments, command.help),
+                    false => format!("{} {}", command.help, command.arguments),
                 };
                 (command.name.clone(), about)
             };

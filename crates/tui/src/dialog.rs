@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use windlass_coordinator::views::OpenQuestion;
 use windlass_core::id::QuestionId;
-use windlass_core::question::{PERMISSION_OPTIONS, QuestionKind};
+use windlass_core::question::{BoundFile, PERMISSION_OPTIONS, QuestionKind};
 use windlass_core::shown::{shown, shown_line};
 use windlass_term::question::{Call, Canvas};
-use windlass_term::{Paint, question};
+use windlass_term::{Paint, numbers, question};
 
 pub use plan_review::Comments;
 use plan_review::PlanReview;
@@ -25,6 +25,8 @@ use crate::keys::{Code, Key};
 pub const QUIET: Duration = Duration::from_secs(1);
 
 const ALLOW_ALL: &str = PERMISSION_OPTIONS[2];
+/// Missing files that are named one by one.
+const MOST_MISSING: usize = 3;
 /// The choice of a plan question that says what should be different.
 const REVISE: usize = 2;
 
@@ -277,8 +279,7 @@ impl Dialog {
             let directory = windlass_core::shown::shown_path(&directory);
             lines.push(paint.dim(&format!("in {}", directory.trim_end_matches('/'))));
         }
-        let file = |path: &str| paint.dim(&format!("file {}", shown_line(path)));
-        lines.extend(binding.files.iter().map(|bound| file(&bound.path)));
+        lines.extend(file_lines(&binding.files, top).iter().map(|line| paint.dim(line)));
         lines
     }
 
@@ -319,6 +320,29 @@ impl Dialog {
     }
 }
 
+/// The files that a permission is bound to. Those that do not exist are counted where they are many: a command of git
+/// is bound to the absence of every hook.
+fn file_lines(files: &[BoundFile], workspace: &str) -> Vec<String> {
+    let (there, missing): (Vec<_>, Vec<_>) = files.iter().partition(|file| file.hash.is_some());
+    // In a container the workspace has another name.
+    let tops = [windlass_core::layout::WORKSPACE, workspace].map(|top| format!("{top}/"));
+    let name = |file: &&BoundFile| {
+        let inside = tops.iter().find_map(|top| file.path.strip_prefix(top.as_str()));
+        shown_line(inside.unwrap_or(&file.path))
+    };
+    let mut lines: Vec<String> = there.iter().map(|file| format!("file {}", name(file))).collect();
+    match missing.as_slice() {
+        [first, .., last] if missing.len() > MOST_MISSING => lines.push(format!(
+            "{} that do not exist: {} … {}",
+            numbers::plural(missing.len(), "file"),
+            name(first),
+            name(last)
+        )),
+        few => lines.extend(few.iter().map(|file| format!("file {} (does not exist)", name(file)))),
+    }
+    lines
+}
+
 fn broken(lines: &[String], columns: usize) -> Vec<String> {
-    lines.iter().flat_map(|line| crate::text::rows(line, columns)).collect()
+    lines.iter().flat_map(|line| crate::text::broken(line, columns)).collect()
 }

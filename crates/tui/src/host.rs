@@ -1,8 +1,8 @@
-//! What the terminal needs of the program that opens it, which alone knows configuration and projects.
+//! What the terminal needs from the program that opens it; only that program knows configuration and projects.
 
 use std::path::PathBuf;
 
-use windlass_coordinator::{BoxFuture, Error, NewSession};
+use windlass_coordinator::{BoxFuture, Error, NewSession, Share};
 use windlass_core::axes::Axes;
 use windlass_core::id::{SessionId, TaskId};
 
@@ -74,6 +74,8 @@ pub struct Options {
     pub unicode: bool,
     /// Whether the title of the window says the mode (MS-222).
     pub title: bool,
+    /// Whether the wheel scrolls a screen of its own. Inline, the mouse is the terminal's.
+    pub mouse: bool,
     /// Whether what was printed is printed again when the width changes.
     pub rewrap: bool,
     /// Where drafts and the history are kept.
@@ -84,6 +86,8 @@ pub struct Options {
     pub session: SessionId,
     /// How the session begins, where it does not exist yet.
     pub new: NewSession,
+    /// Whether it may work where another task works.
+    pub share: Share,
     /// The model that it will use, for the bottom line.
     pub model: String,
     pub effort: Option<String>,

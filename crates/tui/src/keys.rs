@@ -2,7 +2,8 @@
 //!
 //! Invariants:
 //! - Nothing is lost and nothing is guessed: a character or a sequence that comes in several pieces is one event.
-//! - Pasted text is one event and never a key. A paste whose end is lost is handed over after [`PASTE_PATIENCE`].
+//! - Pasted text is one event and never a key. A paste whose end is lost is handed over after [`PASTE_PATIENCE`]. On a
+//!   terminal that does not mark pastes, several lines at once are one: nobody types so fast.
 //! - A sequence has a longest length; an answer that nobody asked for is dropped.
 
 use std::time::Duration;
@@ -18,6 +19,9 @@ const MAX_SEQUENCE: usize = 64;
 const MAX_ANSWER: usize = 4096;
 /// The largest paste; what is longer belongs into a file.
 pub const MAX_PASTE: usize = 4 * 1024 * 1024;
+
+/// The fewest bytes of an unmarked paste. Fewer may have been typed while a slow connection held them back.
+const LEAST_UNMARKED: usize = 64;
 
 const ESCAPE: u8 = 0x1b;
 const PASTE_END: &[u8] = b"\x1b[201~";
@@ -78,11 +82,27 @@ impl Key {
     }
 }
 
+/// Which way is scrolled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    Up,
+    Down,
+}
+
+/// One notch of the mouse's wheel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wheel {
+    pub direction: Direction,
+    /// The row of the screen that the mouse points at; the first is 0.
+    pub row: usize,
+}
+
 /// What came from the terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     Key(Key),
     Paste(String),
+    Wheel(Wheel),
     /// Whether the window has the focus.
     Focus(bool),
     /// The terminal tells more about keys than old ones do.
@@ -95,6 +115,8 @@ pub struct Decoder {
     bytes: Vec<u8>,
     /// The paste that has begun.
     paste: Option<Vec<u8>>,
+    /// A paste that the terminal does not mark, while more of it may come.
+    unmarked: Vec<u8>,
 }
 
 /// What the bytes in hand are.
@@ -111,6 +133,10 @@ impl Decoder {
     /// Takes the next bytes.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<Event> {
         let mut events = Vec::new();
+        if self.take_unmarked(bytes) {
+            return events;
+        }
+        events.extend(self.end_unmarked());
         self.bytes.extend_from_slice(bytes);
         loop {
             if self.paste.is_some() && !self.take_paste(&mut events) {
@@ -136,7 +162,7 @@ impl Decoder {
 
     /// How long to wait for more before [`Decoder::expire`]; `None` where nothing is pending.
     pub fn patience(&self) -> Option<Duration> {
-        match (&self.paste, self.bytes.is_empty()) {
+        match (&self.paste, self.bytes.is_empty() && self.unmarked.is_empty()) {
             (Some(_), _) => Some(PASTE_PATIENCE),
             (None, false) => Some(ESCAPE_PATIENCE),
             (None, true) => None,
@@ -145,6 +171,9 @@ impl Decoder {
 
     /// Nothing more came: what is pending is all there is.
     pub fn expire(&mut self) -> Vec<Event> {
+        if let Some(paste) = self.end_unmarked() {
+            return vec![paste];
+        }
         if let Some(mut paste) = self.paste.take() {
             paste.append(&mut self.bytes);
             return vec![Event::Paste(pasted(&paste))];
@@ -157,6 +186,26 @@ impl Decoder {
             [ESCAPE, b'O'] => vec![Event::Key(Key::alt(Code::Char('O')))],
             _ => Vec::new(),
         }
+    }
+
+    /// Takes bytes that are a paste which the terminal does not mark, or more of it.
+    fn take_unmarked(&mut self, bytes: &[u8]) -> bool {
+        let is_idle = self.paste.is_none() && self.bytes.is_empty();
+        let is_text =
+            |byte: &u8| *byte >= b' ' && *byte != 0x7f || matches!(byte, b'\r' | b'\n' | b'\t');
+        let has_lines = bytes.trim_ascii_end().iter().any(|byte| matches!(byte, b'\r' | b'\n'));
+        let begins = bytes.len() >= LEAST_UNMARKED && has_lines;
+        let continues = !self.unmarked.is_empty() && self.unmarked.len() < MAX_PASTE;
+        let is_paste = is_idle && (begins || continues) && bytes.iter().all(is_text);
+        if is_paste {
+            self.unmarked.extend_from_slice(bytes);
+        }
+        is_paste
+    }
+
+    fn end_unmarked(&mut self) -> Option<Event> {
+        let paste = std::mem::take(&mut self.unmarked);
+        (!paste.is_empty()).then(|| Event::Paste(pasted(&paste)))
     }
 
     /// Moves what belongs to the paste; false while its end has not come.
@@ -273,9 +322,25 @@ fn read_control(bytes: &[u8]) -> Read {
         ([], b'I') => Read::Done(count, Some(Event::Focus(true))),
         ([], b'O') => Read::Done(count, Some(Event::Focus(false))),
         ([b'?', ..], b'u') => Read::Done(count, Some(Event::EnhancedKeys)),
+        ([b'<', report @ ..], b'M') => Read::Done(count, wheel(report).map(Event::Wheel)),
         ([b'?' | b'>' | b'<' | b'=', ..], _) => Read::Done(count, None),
         _ => Read::Done(count, function_key(parameters, *end).map(Event::Key)),
     }
+}
+
+/// The wheel in a report of the mouse: its button, column and row. Clicks mean nothing here, so the one that gives a
+/// window the focus answers nothing.
+fn wheel(report: &[u8]) -> Option<Wheel> {
+    const MODIFIERS: u32 = 0b1_1100;
+    let mut fields = std::str::from_utf8(report).ok()?.split(';');
+    let button: u32 = fields.next()?.parse().ok()?;
+    let row: usize = fields.nth(1)?.parse().ok()?;
+    let direction = match button & !MODIFIERS {
+        64 => Direction::Up,
+        65 => Direction::Down,
+        _ => return None,
+    };
+    Some(Wheel { direction, row: row.saturating_sub(1) })
 }
 
 /// An answer in a string: up to BEL or `ESC \`.
@@ -297,6 +362,7 @@ fn function_key(parameters: &[u8], end: u8) -> Option<Key> {
     let mut fields = text.split(';');
     let mut first = fields.next().unwrap_or_default().split(':');
     let number: u32 = first.next().unwrap_or_default().parse().unwrap_or(1);
+    let on_latin_layout: Option<u32> = first.nth(1).and_then(|number| number.parse().ok());
     let mut second = fields.next().unwrap_or_default().split(':');
     let modifiers: u32 = second.next().unwrap_or_default().parse().unwrap_or(1);
     let is_release = second.next() == Some("3");
@@ -321,7 +387,7 @@ fn function_key(parameters: &[u8], end: u8) -> Option<Key> {
         b'S' => Code::F(4),
         b'M' if parameters.is_empty() => Code::Enter,
         b'Z' => return Some(Key { shift: true, ..with_modifiers(Code::Tab, modifiers)? }),
-        b'u' => code_of(number)?,
+        b'u' => shortcut(code_of(number)?, on_latin_layout, modifiers),
         b'~' => match number {
             1 | 7 => Code::Home,
             2 => Code::Insert,
@@ -339,6 +405,17 @@ fn function_key(parameters: &[u8], end: u8) -> Option<Key> {
         _ => return None,
     };
     with_modifiers(code, modifiers)
+}
+
+/// A key with modifiers is known by its place: Ctrl+C is the same key on a Cyrillic layout, where it types another
+/// letter.
+fn shortcut(code: Code, on_latin_layout: Option<u32>, modifiers: u32) -> Code {
+    const ALT_AND_CTRL: u32 = 0b110;
+    let is_shortcut = modifiers.saturating_sub(1) & ALT_AND_CTRL != 0;
+    match (code, on_latin_layout.and_then(code_of)) {
+        (Code::Char(own), Some(latin)) if is_shortcut && !own.is_ascii() => latin,
+        (code, _) => code,
+    }
 }
 
 /// The key of a number as the enhanced protocol has it.

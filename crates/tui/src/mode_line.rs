@@ -85,6 +85,16 @@ impl Mode {
         ]
     }
 
+    /// The same for a screen reader: each axis by its name.
+    pub fn words(&self) -> String {
+        let Axes { work_mode, run_control, permission_profile, model_mode, .. } = self.axes;
+        let role = self.role.as_deref().map(|role| format!(", role {role}")).unwrap_or_default();
+        let paused = if self.is_paused { ", paused" } else { "" };
+        format!(
+            "{work_mode}, {run_control}, profile {permission_profile}, model {model_mode}{role}{paused}"
+        )
+    }
+
     /// `windlass[build|A|trusted|smart] project`, without what could control a terminal (MS-103).
     pub fn title(&self, project: &str, needs_attention: bool) -> String {
         let Axes { work_mode, run_control, permission_profile, model_mode, .. } = self.axes;

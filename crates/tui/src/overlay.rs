@@ -3,6 +3,7 @@
 mod keys;
 mod list;
 mod page;
+mod scroll_speed;
 
 use windlass_core::id::{QuestionId, SessionId, TaskId};
 use windlass_core::role::Role;
@@ -10,9 +11,14 @@ use windlass_core::role::Role;
 pub use keys::{KeyList, Keys};
 pub use list::{Item, List, Target};
 pub use page::{Page, PageLine};
+pub use scroll_speed::ScrollSpeed;
 
+use crate::Moment;
 use crate::keymap::Action;
-use crate::keys::Key;
+use crate::keys::{Code, Direction, Key};
+
+/// Rows that one notch of the wheel goes.
+pub const ROWS_PER_NOTCH: usize = 3;
 
 /// What a page shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -197,11 +203,25 @@ impl Overlay {
     }
 
     /// What a key does; `rows` are those of the body.
-    pub fn press(&mut self, key: Key, rows: usize) -> Asked {
+    pub fn press(&mut self, key: Key, rows: usize, now: Moment) -> Asked {
         match self {
-            Self::Page(page) => page.press(key, rows),
+            Self::Page(page) => page.press(key, rows, now),
             Self::List(list) => list.press(key, rows),
             Self::Keys(keys) => keys.press(key, rows),
+        }
+    }
+
+    /// What a notch of the wheel does: as much as arrow keys, which terminals send for it where it is not asked for.
+    pub fn wheel(&mut self, direction: Direction, rows: usize, now: Moment) {
+        let is_bound = matches!(self, Self::Keys(keys) if keys.is_waiting());
+        let arrow = Key::plain(match direction {
+            Direction::Up => Code::Up,
+            Direction::Down => Code::Down,
+        });
+        for _ in 0..ROWS_PER_NOTCH {
+            if !is_bound {
+                self.press(arrow, rows, now);
+            }
         }
     }
 

@@ -19,6 +19,9 @@ const CLEAR_TO_END: &str = "\u{1b}[J";
 const CLEAR_REST: &str = "\u{1b}[K";
 const ENTER_ALTERNATE: &str = "\u{1b}[?1049h\u{1b}[2J";
 const LEAVE_ALTERNATE: &str = "\u{1b}[?1049l";
+/// Buttons and the wheel, with numbers that have no largest row.
+const MOUSE_ON: &str = "\u{1b}[?1000h\u{1b}[?1006h";
+pub const MOUSE_OFF: &str = "\u{1b}[?1006l\u{1b}[?1000l";
 /// The screen, the scrollback, and home. A terminal that knows no scrollback ignores the second.
 const CLEAR_ALL: &str = "\u{1b}[2J\u{1b}[3J\u{1b}[H";
 
@@ -66,6 +69,7 @@ pub struct Screen {
     overlay: Option<Vec<String>>,
     title: String,
     shape: Shape,
+    has_mouse: bool,
 }
 
 /// How the cursor looks; the number that asks the terminal for it.
@@ -90,6 +94,7 @@ impl Screen {
             overlay: None,
             title: String::new(),
             shape: Shape::Own,
+            has_mouse: false,
         }
     }
 
@@ -196,6 +201,7 @@ impl Screen {
         text.push_str(CLEAR_TO_END);
         self.show_cursor(&mut text);
         text += &self.set_shape(Shape::Own);
+        text += &self.set_mouse(false);
         self.forget();
         text
     }
@@ -215,6 +221,15 @@ impl Screen {
         match std::mem::replace(&mut self.shape, shape) == shape {
             true => String::new(),
             false => format!("\u{1b}[{} q", shape as u8),
+        }
+    }
+
+    /// Whether the terminal reports the wheel instead of scrolling by itself, where that changes.
+    pub fn set_mouse(&mut self, has_mouse: bool) -> String {
+        match std::mem::replace(&mut self.has_mouse, has_mouse) == has_mouse {
+            true => String::new(),
+            false if has_mouse => MOUSE_ON.to_owned(),
+            false => MOUSE_OFF.to_owned(),
         }
     }
 

@@ -12,6 +12,7 @@ use windlass_core::shown::{shown, shown_line};
 use windlass_core::state::TaskState;
 use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_core::text::{one_line, suffix};
+use windlass_core::tool_name;
 use windlass_term::{
     Detail, Paint, Progress, StatusPart, numbers, reasoning, strip_controls, tool_lines,
 };
@@ -63,6 +64,8 @@ pub struct Story {
     sandbox_gaps: String,
     /// How the whole transcript is opened.
     way_to_all: String,
+    /// Whether a screen reader reads it: the mode is said elsewhere.
+    is_spoken: bool,
 }
 
 impl Story {
@@ -82,6 +85,7 @@ impl Story {
             asked: BTreeMap::new(),
             sandbox_gaps: String::new(),
             way_to_all: settings.keymap.way(Action::Transcript),
+            is_spoken: settings.screen_reader,
         }
     }
 
@@ -139,16 +143,19 @@ impl Story {
                 let by = &answered.answer.by;
                 let by = if *by == self.user { String::new() } else { format!(" ({by})") };
                 let text = one_line(&shown(&answered.answer.text), width);
-                let line = format!("  → {text}{}", self.paint.dim(&shown_line(&by)));
+                let mark = if self.is_spoken { "answered:" } else { "  →" };
+                let line = format!("{mark} {text}{}", self.paint.dim(&shown_line(&by)));
                 self.question(answered.question, line)
             }
             Event::QuestionClosed(closed) => {
-                let line =
-                    format!("  → no longer asked: {}", one_line(&shown(&closed.reason), width));
+                let mark = if self.is_spoken { "" } else { "  → " };
+                let why = one_line(&shown(&closed.reason), width);
+                let line = format!("{mark}no longer asked: {why}");
                 let line = self.paint.dim(&line);
                 self.question(closed.question, line)
             }
             Event::StatusChanged(moved) => self.status(moved),
+            Event::ModeChanged(_) if self.is_spoken => Vec::new(),
             Event::ModeChanged(changed) => {
                 let line = format!("mode: {} → {}", changed.from, changed.to);
                 vec![Entry::note(self.paint.dim(&line))]
@@ -228,6 +235,8 @@ impl Story {
                 self.reply.clear();
                 self.reasoning_bytes = 0;
             }
+            // The sub-agent has a row of its own.
+            Event::ToolCall(call) if call.tool == tool_name::SPAWN_AGENT => {}
             Event::ToolCall(call) => {
                 let text = tool_lines::call(&call.tool, &call.arguments, 200);
                 if let Some(agent) = self.agents.get_mut(&record.task) {
@@ -286,7 +295,7 @@ impl Story {
             (TaskStatus::Cancelled, _) => self.paint.yellow(&format!("cancelled{detail}")),
             (TaskStatus::Paused, StatusReason::AwaitingMessage) => return Vec::new(),
             (TaskStatus::Paused, StatusReason::Shutdown | StatusReason::User) => {
-                self.paint.yellow("interrupted; its work stays, a message continues it")
+                self.paint.yellow("interrupted; its work is kept, and a message continues it")
             }
             (TaskStatus::Paused, reason) => {
                 let line = format!("paused ({reason}){detail}; a message continues it");
@@ -311,15 +320,20 @@ fn is_shown(entry: &Entry) -> bool {
     !matches!(entry, Entry::Lines(lines) if lines.is_empty())
 }
 
+/// Why a reply is not whole.
+pub fn incomplete(response: &LlmResponse) -> Option<&'static str> {
+    match response.finish {
+        Finish::Stop | Finish::ToolCalls => None,
+        Finish::Length => Some("… cut at the model's output limit"),
+        Finish::ContentFilter => Some("… stopped by the provider's content filter"),
+    }
+}
+
 fn reply(response: &LlmResponse, paint: Paint, width: usize) -> Vec<Entry> {
     let thought = response.reasoning.as_ref();
     let thought = thought.map(|of| reasoning::lines(of, paint, width, Detail::Brief));
     let thought = thought.filter(|lines| !lines.is_empty()).map(Entry::Lines);
-    let why = match response.finish {
-        Finish::Stop | Finish::ToolCalls => None,
-        Finish::Length => Some("… cut at the model's output limit"),
-        Finish::ContentFilter => Some("… stopped by the provider's content filter"),
-    };
+    let why = incomplete(response);
     let text = (!response.text.trim().is_empty()).then(|| Entry::Reply(response.text.clone()));
     thought.into_iter().chain(text).chain(why.map(|why| Entry::note(paint.yellow(why)))).collect()
 }

@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use tokio::sync::mpsc;
 
-use crate::screen::Size;
+use crate::screen::{MOUSE_OFF, Size};
 
 /// Bytes that are read at once.
 const READ_BYTES: usize = 16 * 1024;
@@ -140,13 +140,14 @@ fn restore_on_panic(before: Termios, stderr: Option<&StderrInFile>, log: PathBuf
     let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         if std::thread::current().id() == own {
-            let _ = io::stdout().write_all(format!("\u{1b}[?1049l{LEAVE}\r\n").as_bytes());
+            let restored = format!("{MOUSE_OFF}\u{1b}[?1049l{LEAVE}\r\n");
+            let _ = io::stdout().write_all(restored.as_bytes());
             let _ = io::stdout().flush();
             let _ = tcsetattr(io::stdin(), OptionalActions::Now, &before);
             if let Some(stderr) = &stderr {
                 let _ = rustix::stdio::dup2_stderr(stderr.as_fd());
             }
-            let _ = writeln!(io::stderr(), "the terminal broke down; its log is {}", log.display());
+            let _ = writeln!(io::stderr(), "the terminal crashed; its log is {}", log.display());
         }
         print(panic);
     }));

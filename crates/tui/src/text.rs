@@ -1,18 +1,8 @@
 //! Columns of text: one width for everything that is drawn, counted by what a reader takes for one character.
 
 use unicode_segmentation::UnicodeSegmentation as _;
-use unicode_width::UnicodeWidthStr as _;
+pub use windlass_term::columns::{grapheme_width, width};
 use windlass_term::strip_controls;
-
-/// Columns of a text without escapes.
-pub fn width(text: &str) -> usize {
-    text.graphemes(true).map(grapheme_width).sum()
-}
-
-/// Columns of one character as a reader sees it.
-pub fn grapheme_width(grapheme: &str) -> usize {
-    grapheme.width().min(2)
-}
 
 /// Columns of a text with colours.
 pub fn painted_width(text: &str) -> usize {
@@ -71,15 +61,33 @@ fn pieces(line: &str) -> Vec<Piece<'_>> {
     found
 }
 
-/// Breaks a painted line into rows of at most this many columns, between words where there are any. Colours
-/// continue on the next row. An address stays whole, so that a terminal can open it: the terminal itself breaks it.
+/// Breaks a painted line into rows for the scrollback, as [`broken`] does. But an address stays whole, on a row of its
+/// own where it is too long, so that a terminal can open it: the terminal itself breaks it.
 pub fn rows(line: &str, columns: usize) -> Vec<String> {
+    break_line(line, columns, LongAddress::Whole)
+}
+
+/// Breaks a painted line into rows of at most this many columns, between words where there are any. Colours
+/// continue on the next row.
+pub fn broken(line: &str, columns: usize) -> Vec<String> {
+    break_line(line, columns, LongAddress::Broken)
+}
+
+/// What becomes of an address that is wider than a row.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum LongAddress {
+    Whole,
+    #[default]
+    Broken,
+}
+
+fn break_line(line: &str, columns: usize, addresses: LongAddress) -> Vec<String> {
     let columns = columns.max(1);
-    if painted_width(line) <= columns || is_address(line) {
+    if painted_width(line) <= columns {
         return vec![line.to_owned()];
     }
     let indent = indentation(line).min(columns / 2);
-    let mut rows = Rows { columns, indent, ..Rows::default() };
+    let mut rows = Rows { columns, indent, addresses, ..Rows::default() };
     for piece in pieces(line) {
         match piece {
             Piece::Colour(code) => rows.colour(code),
@@ -98,11 +106,10 @@ fn words(text: &str) -> Vec<&str> {
     text.split_inclusive(' ').collect()
 }
 
-fn is_address(line: &str) -> bool {
-    let plain = strip_controls(line);
-    let plain = plain.trim();
-    let is_known = ["http://", "https://", "file://"].iter().any(|start| plain.starts_with(start));
-    is_known && !plain.contains(char::is_whitespace)
+/// Whether a word is an address, also in brackets or quotes.
+fn is_address(word: &str) -> bool {
+    let word = word.trim_start_matches(['(', '<', '[', '"', '\'', '`']);
+    ["http://", "https://", "file://"].iter().any(|start| word.starts_with(start))
 }
 
 fn indentation(line: &str) -> usize {
@@ -115,6 +122,7 @@ fn indentation(line: &str) -> usize {
 struct Rows {
     columns: usize,
     indent: usize,
+    addresses: LongAddress,
     done: Vec<String>,
     row: String,
     used: usize,
@@ -136,6 +144,15 @@ impl Rows {
         let wide = width(word.trim_end());
         if self.used + wide > self.columns && self.used > self.indent {
             self.break_row();
+        }
+        if self.addresses == LongAddress::Whole
+            && self.used + wide > self.columns
+            && is_address(word)
+        {
+            // Nothing stands before it, and nothing follows it on its row.
+            self.row = self.colour.clone() + word.trim_end();
+            self.used = self.columns;
+            return;
         }
         for grapheme in word.graphemes(true) {
             let wide = grapheme_width(grapheme);
@@ -168,6 +185,31 @@ impl Rows {
         self.done.push(self.row);
         self.done
     }
+}
+
+/// A line of ours for a screen reader: words in place of signs and colours, nothing that is only drawn.
+pub fn signs_to_words(line: &str) -> String {
+    let plain = strip_controls(line);
+    // Before a line it says that more was left out; the line itself says of what.
+    let plain = plain.trim_start().trim_start_matches('…');
+    let mut said = String::with_capacity(plain.len());
+    for char in plain.chars() {
+        match char {
+            '✓' => said.push_str("done: "),
+            '✗' => said.push_str("failed: "),
+            '→' => said.push_str("to "),
+            '▸' => said.push_str("step: "),
+            '↻' => said.push_str("again: "),
+            '←' => said.push_str("message: "),
+            '↳' => said.push_str("sub-agent: "),
+            '↲' => said.push_str("sub-agent ended: "),
+            '·' => said.push_str(", "),
+            '❯' | '•' | '●' | '◆' | '∴' | '»' | '‖' => {}
+            '│' | '┊' | '┆' | '▏' | '▌' | '─' | '━' => said.push(' '),
+            char => said.push(char),
+        }
+    }
+    said.split_whitespace().collect::<Vec<_>>().join(" ").replace(" ,", ",")
 }
 
 /// The pictures that a terminal without Unicode gets instead of ours, each as wide as the one it replaces.

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use windlass_core::shown::shown;
 use windlass_term::{Paint, markdown, strip_controls};
 
-use crate::text::rows;
+use crate::text::{rows, signs_to_words};
 
 /// Bytes that are kept.
 const KEPT_BYTES: usize = 384 * 1024;
@@ -34,9 +34,19 @@ pub struct Form {
     /// Columns of the terminal.
     pub columns: usize,
     pub paint: Paint,
-    /// Whether they are printed as they were written: no marks, no colours, and line breaks only by the terminal, so
-    /// that what is copied is the text itself.
-    pub is_raw: bool,
+    pub style: FormStyle,
+}
+
+/// What entries are printed for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FormStyle {
+    /// Marks, colours, rendered Markdown.
+    Drawn,
+    /// As they were written: no marks, no colours, and line breaks only by the terminal, so that what is copied is
+    /// the text itself.
+    Raw,
+    /// Words in place of marks and colours, for a screen reader.
+    Spoken,
 }
 
 impl Entry {
@@ -47,9 +57,11 @@ impl Entry {
 
     /// The rows of an entry.
     pub fn rows(&self, form: Form) -> Vec<String> {
-        let Form { columns, paint, is_raw } = form;
-        if is_raw {
-            return self.raw_rows();
+        let Form { columns, paint, style } = form;
+        match style {
+            FormStyle::Raw => return self.raw_rows(),
+            FormStyle::Spoken => return self.spoken_rows(columns),
+            FormStyle::Drawn => {}
         }
         let lines = match self {
             Self::Said { text, by } => said(text, by.as_deref(), columns, paint),
@@ -77,6 +89,19 @@ impl Entry {
                 plain.map(|line| line.strip_prefix("  ").unwrap_or(&line).to_owned()).collect()
             }
         }
+    }
+
+    fn spoken_rows(&self, columns: usize) -> Vec<String> {
+        let paragraph = |who: &str, text: &str| -> Vec<String> {
+            format!("{who}: {}", text.trim_end()).lines().map(str::to_owned).collect()
+        };
+        let lines = match self {
+            Self::Said { text, by } => paragraph(by.as_deref().unwrap_or("you"), &shown(text)),
+            Self::Reply(text) => paragraph("agent", strip_controls(text).trim_start()),
+            Self::Lines(lines) => lines.iter().map(|line| signs_to_words(line)).collect(),
+        };
+        let lines = lines.iter().filter(|line| !line.trim().is_empty());
+        lines.flat_map(|line| rows(line, columns.saturating_sub(1).max(1))).collect()
     }
 
     /// The rows of several entries. Two empty rows never follow each other, also across calls: `is_blank` says
@@ -162,11 +187,11 @@ impl Transcript {
         self.entries.iter().skip(from).cloned().collect()
     }
 
-    /// Leaves what is new to be printed later; whether anything is.
-    pub fn postpone_new(&mut self) -> bool {
-        let count = std::mem::take(&mut self.new).len();
-        self.postponed += count;
-        count > 0
+    /// Leaves what is new to be printed later, and returns it.
+    pub fn postpone_new(&mut self) -> Vec<Entry> {
+        let new = std::mem::take(&mut self.new);
+        self.postponed += new.len();
+        new
     }
 
     /// The last reply as it was written.

@@ -25,7 +25,6 @@ use tokio::time::Instant;
 use windlass_coordinator::{Coordinator, Error, Update};
 use windlass_core::id::{SessionId, TaskId};
 
-use crate::Moment;
 use crate::app::{App, Effect, Input, Leaving};
 use crate::host::{Host, Options};
 use crate::keys::Event;
@@ -160,10 +159,6 @@ impl Ui {
         Ok(ui)
     }
 
-    fn now(&self) -> Moment {
-        self.began.elapsed()
-    }
-
     /// Takes inputs in until the person leaves.
     async fn stay(&mut self) -> Result<(), Failed> {
         let mut signals = Signals::listen()?;
@@ -220,7 +215,7 @@ impl Ui {
 
     /// Takes one input in; what it asks for is left to the caller.
     fn take_in(&mut self, input: Input) -> Vec<Effect> {
-        let now = self.now();
+        let now = self.began.elapsed();
         self.console.painter.is_dirty = true;
         self.app.update(input, now)
     }
@@ -260,7 +255,7 @@ impl Ui {
             self.check_session_at = now + SESSION_CHECK;
             self.check_session()?;
         }
-        let at = self.now();
+        let at = self.began.elapsed();
         let wake = self.app.next_wake();
         self.console.painter.is_dirty |= wake.is_some_and(|wake| wake <= at + SHORTEST_FRAME);
         self.app.update(Input::Tick, at);
@@ -271,7 +266,7 @@ impl Ui {
     fn reload(&mut self) {
         let kind = self.app.overlay.as_ref().map(|overlay| overlay.kind().clone());
         if let Some(kind) = kind.filter(ViewKind::is_live) {
-            self.load(kind);
+            self.refresh(kind);
         }
     }
 }

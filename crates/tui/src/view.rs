@@ -1,7 +1,11 @@
 //! What is drawn: pure functions of the state. The live zone from here down, pages in `view/pages`.
 
 mod pages;
+mod spoken;
 mod status;
+mod whole_screen;
+
+use std::ops::Range;
 
 use windlass_core::text::suffix;
 use windlass_term::{Paint, markdown, numbers, strip_controls};
@@ -16,6 +20,7 @@ use crate::story::Story;
 use crate::text::{cut, padded, painted_width};
 
 pub use pages::{body_rows, overlay};
+pub use whole_screen::WholeScreen;
 
 /// With fewer rows there is no header; its badge stands in the bottom line (MS-102).
 const HEADER_ROWS: usize = 10;
@@ -53,21 +58,44 @@ pub(crate) fn look(app: &App) -> ModeLineStyle {
 
 /// The live zone.
 pub fn zone(app: &App) -> Frame {
-    let size = app.size;
-    let has_header = size.rows >= HEADER_ROWS;
-    let header = if has_header { vec![status::header(app)] } else { Vec::new() };
-    let bottom = if size.rows >= 2 { status::bottom(app, has_header) } else { Vec::new() };
-    let fixed = header.len() + bottom.len();
-    let (text, cursor) = composer(app, size.rows.saturating_sub(fixed).clamp(1, most_text(size)));
-    let room = size.rows.saturating_sub(fixed + text.len());
-    // Something of what was printed stays in sight.
-    let room = if size.rows >= HEADER_ROWS { room.saturating_sub(2) } else { room };
+    if app.settings.screen_reader {
+        return spoken::zone(app);
+    }
+    let Fixed { header, text, cursor, bottom, room } = fixed(app);
     let mut rows = middle(app, room);
     rows.extend(header);
     let above = rows.len();
     rows.extend(text);
     rows.extend(bottom);
     Frame { rows, cursor: Some((above + cursor.0, cursor.1)) }
+}
+
+/// What the live zone always has, and the room that this leaves.
+struct Fixed {
+    header: Vec<String>,
+    text: Vec<String>,
+    cursor: (usize, usize),
+    bottom: Vec<String>,
+    room: usize,
+}
+
+fn fixed(app: &App) -> Fixed {
+    let size = app.size;
+    let has_header = size.rows >= HEADER_ROWS;
+    let header = if has_header { vec![status::header(app)] } else { Vec::new() };
+    let bottom = if size.rows >= 2 { status::bottom(app, has_header) } else { Vec::new() };
+    let used = header.len() + bottom.len();
+    let (text, cursor) = composer(app, size.rows.saturating_sub(used).clamp(1, most_text(size)));
+    let room = size.rows.saturating_sub(used + text.len());
+    // Something of what was printed stays in sight.
+    let room = if size.rows >= HEADER_ROWS { room.saturating_sub(2) } else { room };
+    Fixed { header, text, cursor, bottom, room }
+}
+
+/// How far the text of the first question can be scrolled.
+pub fn last_question_top(app: &App) -> usize {
+    let laid = app.questions.first().map(|dialog| lay_out(app, dialog, fixed(app).room));
+    laid.map_or(0, |laid| laid.last_top())
 }
 
 fn most_text(size: Size) -> usize {
@@ -149,12 +177,13 @@ fn middle(app: &App, room: usize) -> Vec<String> {
     let columns = app.size.room();
     let asked = prompts(app, columns, room);
     let mut left = room.saturating_sub(asked.len());
+    let queue = queue(app, columns, left);
+    left -= queue.len();
     let mut take = |rows: Vec<String>| {
         let kept = rows.len().min(left);
         left -= kept;
         rows[rows.len() - kept..].to_vec()
     };
-    let queue = take(queue(app, columns));
     let sending = take(sending(app, columns));
     let running = take(app.story.as_ref().map(|story| running(app, story)).unwrap_or_default());
     let agents = take(app.story.as_ref().map(|story| agents(app, story)).unwrap_or_default());
@@ -168,9 +197,9 @@ fn prompts(app: &App, columns: usize, room: usize) -> Vec<String> {
     let paint = app.settings.paint;
     if app.departure.is_asked {
         let words = match columns < 50 {
-            true => ["agent still works", "p  park it, leave", "b  background", "Esc  stay"],
+            true => ["still working", "p  park it, leave", "b  background", "Esc  stay"],
             false => [
-                "the agent still works",
+                "the agent is still working",
                 "  p  park it and leave; `windlass -c` continues it",
                 "  b  leave; it continues in the background",
                 "  Esc  stay",
@@ -181,7 +210,7 @@ fn prompts(app: &App, columns: usize, room: usize) -> Vec<String> {
         return std::iter::once(first).chain(rest).take(room).collect();
     }
     if let Some(dialog) = app.questions.first() {
-        return question(app, dialog, columns, room);
+        return question(app, dialog, room);
     }
     if let Some(searching) = &app.writing.searching {
         let [older, send, back] =
@@ -197,8 +226,42 @@ fn prompts(app: &App, columns: usize, room: usize) -> Vec<String> {
 }
 
 /// A question with its choices. Its text is scrolled where there is no room for all of it; its choices come first.
-fn question(app: &App, dialog: &Dialog, columns: usize, room: usize) -> Vec<String> {
-    let paint = app.settings.paint;
+fn question(app: &App, dialog: &Dialog, room: usize) -> Vec<String> {
+    let laid = lay_out(app, dialog, room);
+    let mut top = dialog.top.min(laid.last_top());
+    if let Some(focus) = &laid.focus {
+        top = top.max(focus.end.saturating_sub(laid.for_body)).min(focus.start);
+    }
+    let below = laid.last_top().saturating_sub(top);
+    let mut rows: Vec<String> = laid.body.into_iter().skip(top).take(laid.for_body).collect();
+    rows.extend(laid.choices);
+    if laid.has_hint && room > rows.len() {
+        let is_armed = app.is_armed() && app.writing.answering.is_none();
+        rows.push(hint(app, dialog, is_armed, below));
+    }
+    rows.truncate(room);
+    rows
+}
+
+/// A question for the room that there is.
+struct LaidQuestion {
+    body: Vec<String>,
+    /// The rows of it that must be in sight.
+    focus: Option<Range<usize>>,
+    choices: Vec<String>,
+    /// Rows of the body that are in sight.
+    for_body: usize,
+    has_hint: bool,
+}
+
+impl LaidQuestion {
+    fn last_top(&self) -> usize {
+        self.body.len().saturating_sub(self.for_body)
+    }
+}
+
+fn lay_out(app: &App, dialog: &Dialog, room: usize) -> LaidQuestion {
+    let (paint, columns) = (app.settings.paint, app.size.room());
     let is_armed = app.is_armed() && app.writing.answering.is_none();
     // While the person goes through a plan, nothing else is chosen.
     let can_choose = is_armed && !dialog.is_commenting();
@@ -206,7 +269,7 @@ fn question(app: &App, dialog: &Dialog, columns: usize, room: usize) -> Vec<Stri
     let mut choices: Vec<String> = dialog
         .choice_lines(paint, can_choose)
         .iter()
-        .flat_map(|line| crate::text::rows(line, columns))
+        .flat_map(|line| crate::text::broken(line, columns))
         .collect();
     let (body, focus) = dialog.body_and_focus(columns, paint);
     if room < choices.len() + 2 {
@@ -215,18 +278,7 @@ fn question(app: &App, dialog: &Dialog, columns: usize, room: usize) -> Vec<Stri
     }
     let fixed = choices.len() + usize::from(room > choices.len() + 1);
     let for_body = room.saturating_sub(fixed).max(1);
-    let mut top = dialog.top.min(body.len().saturating_sub(for_body));
-    if let Some(focus) = focus {
-        top = top.max(focus.end.saturating_sub(for_body)).min(focus.start);
-    }
-    let mut rows: Vec<String> = body.iter().skip(top).take(for_body).cloned().collect();
-    let below = body.len().saturating_sub(for_body + top);
-    rows.extend(choices);
-    if fixed > 1 && room > rows.len() {
-        rows.push(hint(app, dialog, is_armed, below));
-    }
-    rows.truncate(room);
-    rows
+    LaidQuestion { body, focus, choices, for_body, has_hint: fixed > 1 }
 }
 
 /// The choices side by side; where they do not fit, the one that Enter takes, and how many there are.
@@ -273,8 +325,8 @@ fn waiting_keys(dialog: &Dialog, is_armed: bool) -> &'static str {
     match is_armed {
         true if dialog.is_commenting() => "↑ ↓ line · Enter comment · x remove · Esc back",
         true if dialog.asked.row.question.options.is_empty() => "write your answer",
-        true => "a number, ↑ ↓ and Enter",
-        false => "keys count when nothing was typed for a second",
+        true => "press a number, or ↑ ↓ and Enter",
+        false => "keys count after a second without typing",
     }
 }
 
@@ -295,31 +347,33 @@ fn completions(list: &Completion, columns: usize, room: usize, paint: Paint) -> 
     window.map(line).take(room).collect()
 }
 
-fn queue(app: &App, columns: usize) -> Vec<String> {
+/// The messages that wait, and where there is room what their keys are.
+fn queue(app: &App, columns: usize, room: usize) -> Vec<String> {
     let paint = app.settings.paint;
-    if app.outgoing.queue.is_empty() {
+    if app.outgoing.queue.is_empty() || room == 0 {
         return Vec::new();
     }
     let selected = app.outgoing.queue.selected();
-    let first = selected.map_or(0, |at| (at + 1).saturating_sub(MOST_QUEUED));
-    let shown =
-        app.outgoing.queue.iter().enumerate().skip(first).take(MOST_QUEUED).map(|(at, draft)| {
-            let text = windlass_core::shown::shown_line(draft.expanded().trim());
-            let text = cut(&text, columns.saturating_sub(14));
-            match selected == Some(at) {
-                true => format!("{} {}", paint.cyan("❯"), paint.bold(&text)),
-                false => paint.dim(&format!("  queued: {text}")),
-            }
-        });
-    let more = app.outgoing.queue.len().saturating_sub(first + MOST_QUEUED);
+    let most = MOST_QUEUED.min(room);
+    let first = selected.map_or(0, |at| (at + 1).saturating_sub(most));
+    let shown = app.outgoing.queue.iter().enumerate().skip(first).take(most).map(|(at, draft)| {
+        let text = windlass_core::shown::shown_line(draft.expanded().trim());
+        let text = cut(&text, columns.saturating_sub(14));
+        match selected == Some(at) {
+            true => format!("{} {}", paint.cyan("❯"), paint.bold(&text)),
+            false => paint.dim(&format!("  queued: {text}")),
+        }
+    });
+    let more = app.outgoing.queue.len().saturating_sub(first + most);
     let (edit, send) = (way(app, Action::Queue), way(app, Action::Send));
     let hint = match (selected, app.outgoing.is_held) {
-        (Some(_), _) => "Enter edit · x remove · Shift+↑↓ move · s send now · Esc".to_owned(),
-        (None, true) => format!("the queue waits: {send} sends it on, {edit} edits it"),
+        (Some(_), _) => "Enter edit · x remove · Shift+↑↓ move · s send now · Esc back".to_owned(),
+        (None, true) => format!("the queue is on hold: {send} sends it, {edit} edits it"),
         (None, false) if more > 0 => format!("and {more} more; {edit} edits the queue"),
         (None, false) => format!("{edit} edits the queue"),
     };
-    shown.chain([paint.dim(&format!("  {}", cut(&hint, columns.saturating_sub(2))))]).collect()
+    let hint = paint.dim(&format!("  {}", cut(&hint, columns.saturating_sub(2))));
+    shown.chain([hint]).take(room).collect()
 }
 
 fn sending(app: &App, columns: usize) -> Vec<String> {
@@ -368,7 +422,7 @@ fn preview(story: &Story, columns: usize, paint: Paint) -> Vec<String> {
     let text = end_of(&story.reply);
     let width = columns.saturating_sub(2).clamp(1, 100);
     let text = markdown::render(&strip_controls(&text), paint, width);
-    let rows = text.trim_end().lines().flat_map(|line| crate::text::rows(line, width));
+    let rows = text.trim_end().lines().flat_map(|line| crate::text::broken(line, width));
     let rows: Vec<String> = rows.map(|row| format!("{} {row}", paint.dim("┊"))).collect();
     rows[rows.len().saturating_sub(PREVIEW_ROWS)..].to_vec()
 }

@@ -26,6 +26,8 @@ pub const KNOWN_RUNNERS: [&str; 3] = [OWN_RUNNER, "claude", "codex"];
 pub const MAX_ROUNDS: u32 = 100;
 /// How many steps of a parallel one may work at once: each has a worktree, a sandbox and a model's attention.
 pub const MAX_WORKERS: u32 = 64;
+/// How many worktrees a workflow may keep for its next runs: each takes the disk of a checkout and its build.
+pub const MAX_WARM: u32 = 16;
 /// How many steps a file may have in all.
 pub const MAX_STEPS: usize = 200;
 /// How deep loops and parallel steps may be nested.
@@ -71,13 +73,42 @@ pub enum Checkout {
 /// How a worktree is made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WorktreeSpec {
-    pub base: Base,
+    pub maker: Maker,
+    /// Directories that all worktrees of the repository share, by the variables that programs find them with.
+    pub cache: BTreeMap<String, String>,
     /// Run once in the new worktree, before the first step.
     pub setup: Option<String>,
     /// Run before the worktree is removed.
     pub cleanup: Option<String>,
     /// Whether it stays after a run that succeeded.
     pub keep: bool,
+}
+
+/// Who makes worktrees.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Maker {
+    Git(GitSpec),
+    /// Commands of the project, for other version control.
+    Command {
+        create: String,
+        remove: Option<String>,
+    },
+}
+
+impl Default for Maker {
+    fn default() -> Self {
+        Self::Git(GitSpec::default())
+    }
+}
+
+/// How git makes a worktree.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GitSpec {
+    pub base: Base,
+    /// The directories that are checked out, besides the files at the top; all where none is named.
+    pub sparse: Vec<String>,
+    /// How many worktrees stay for the next runs.
+    pub reuse: u32,
 }
 
 /// What a worktree begins with.
@@ -136,6 +167,7 @@ pub enum Work {
     /// Its steps run side by side, each in a worktree of its own.
     Parallel(ParallelWork),
     Merge(MergeWork),
+    PullRequest(PullRequestWork),
     Ask {
         question: String,
         options: Vec<String>,
@@ -190,6 +222,18 @@ pub struct MergeWork {
     pub conflicts: OnConflict,
 }
 
+/// A branch that is pushed, and the draft of a pull request for it. All texts are templates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PullRequestWork {
+    /// Where the branch is pushed to; `origin` where none is named.
+    pub remote: Option<String>,
+    pub target: Option<String>,
+    pub title: Option<String>,
+    pub body: Option<String>,
+    /// What opens it and prints its address, in place of `gh`.
+    pub command: Option<String>,
+}
+
 string_enum! {
     /// How the target gets the work.
     #[derive(Default)]
@@ -216,6 +260,27 @@ string_enum! {
     }
 }
 
+/// Pushes the branch.
+const PUSH: &str =
+    "git push --quiet {{.request.remote}} HEAD:refs/heads/{{.worktree.branch}} && \\\n";
+/// Opens the draft, unless the branch has a pull request: so it may run again, and one made elsewhere is found.
+const DRAFT: &str = "{ gh pr view {{.worktree.branch}} --json url --jq .url 2>/dev/null || \\
+  gh pr create --draft --head {{.worktree.branch}} --base {{.request.target}} \\
+  --title {{.request.title}} --body {{.request.body}}; }";
+
+impl PullRequestWork {
+    /// The command that pushes the branch and opens the draft, as a template.
+    pub fn script(&self) -> String {
+        format!("{PUSH}{}", self.command.as_deref().unwrap_or(DRAFT))
+    }
+
+    /// The program that opens it.
+    pub fn program(&self) -> &str {
+        let command = self.command.as_deref().unwrap_or("gh");
+        command.split_whitespace().next().unwrap_or("gh")
+    }
+}
+
 impl Work {
     /// The word for it in files and events.
     pub const fn kind(&self) -> &'static str {
@@ -225,6 +290,7 @@ impl Work {
             Self::Loop(_) => "loop",
             Self::Parallel(_) => "parallel",
             Self::Merge(_) => "merge",
+            Self::PullRequest(_) => "pull_request",
             Self::Ask { .. } => "ask",
         }
     }
@@ -234,7 +300,11 @@ impl Work {
         match self {
             Self::Loop(work) => &work.steps,
             Self::Parallel(work) => &work.steps,
-            Self::Agent(_) | Self::Script { .. } | Self::Merge(_) | Self::Ask { .. } => &[],
+            Self::Agent(_)
+            | Self::Script { .. }
+            | Self::Merge(_)
+            | Self::PullRequest(_)
+            | Self::Ask { .. } => &[],
         }
     }
 }
@@ -281,10 +351,22 @@ impl Workflow {
 
     /// Every command that the file brings, with where it stands: what a person approves (§15.13).
     pub fn commands(&self) -> Vec<(String, String)> {
+        let Checkout::Worktree(spec) = &self.place else { return self.step_commands() };
+        let (create, remove) = match &spec.maker {
+            Maker::Git(_) => (None, None),
+            Maker::Command { create, remove } => (Some(create), remove.as_ref()),
+        };
+        let named = |what: &str, command: Option<&String>| {
+            command.map(|command| (format!("worktree {what}"), command.clone()))
+        };
+        let before = [named("create", create), named("setup", spec.setup.as_ref())];
+        let after = [named("cleanup", spec.cleanup.as_ref()), named("remove", remove)];
+        let before = before.into_iter().flatten();
+        before.chain(self.step_commands()).chain(after.into_iter().flatten()).collect()
+    }
+
+    fn step_commands(&self) -> Vec<(String, String)> {
         let mut found = Vec::new();
-        if let Checkout::Worktree(spec) = &self.place {
-            found.extend(spec.setup.clone().map(|command| ("worktree setup".to_owned(), command)));
-        }
         for step in self.all_steps() {
             match &step.work {
                 Work::Script { command, .. } => {
@@ -294,6 +376,9 @@ impl Workflow {
                     let gate = |gate: &String| (format!("gate of {}", step.name), gate.clone());
                     found.extend(merge.gates.iter().map(gate));
                 }
+                Work::PullRequest(work) => {
+                    found.push((format!("step {}", step.name), work.script()));
+                }
                 Work::Agent(_) | Work::Loop(_) | Work::Parallel(_) | Work::Ask { .. } => {}
             }
         }
@@ -301,11 +386,6 @@ impl Workflow {
             (format!("runner {name}"), command.join(" "))
         };
         found.extend(self.runners.iter().map(runner));
-        if let Checkout::Worktree(spec) = &self.place {
-            found.extend(
-                spec.cleanup.clone().map(|command| ("worktree cleanup".to_owned(), command)),
-            );
-        }
         found
     }
 }

@@ -11,6 +11,7 @@ mod places;
 mod steps;
 mod program;
 mod merging;
+mod publishing;
 mod approval;
 mod preview;
 
@@ -34,7 +35,7 @@ use windlass_core::status::StatusReason;
 use windlass_store::Stream;
 
 use crate::Host;
-use crate::definition::{Work, Workflow};
+use crate::definition::{MergeWork, PullRequestWork, Step, Work, Workflow};
 use crate::git::GitError;
 use crate::next::{FAILURE_OPTIONS, Leaf, Next, Run, failure_question, more_rounds};
 use crate::state::{Asked, name_of};
@@ -79,7 +80,7 @@ pub struct Engine<'a> {
     /// The project's directory.
     directory: PathBuf,
     repository: Repository,
-    /// One worktree is made at a time: the second may want what the first made.
+    /// One worktree is planned at a time: the second may want what the first has, and must not have its place.
     making: tokio::sync::Mutex<()>,
 }
 
@@ -208,7 +209,15 @@ impl<'a> Engine<'a> {
     /// Why a merge would find no branch to merge into: said before anything has worked, not after.
     async fn missing_target(&self) -> Option<String> {
         let has_begun = self.journal.read(|_, run| run.steps().next().is_some()).await;
-        let needs_one = |step: &&crate::definition::Step| matches!(&step.work, Work::Merge(work) if work.target.is_none());
+        let needs_one = |step: &&Step| match &step.work {
+            Work::Merge(MergeWork { target, .. })
+            | Work::PullRequest(PullRequestWork { target, .. }) => target.is_none(),
+            Work::Agent(_)
+            | Work::Script { .. }
+            | Work::Loop(_)
+            | Work::Parallel(_)
+            | Work::Ask { .. } => false,
+        };
         let steps = self.workflow.all_steps();
         if has_begun || self.workflow.target.is_some() || !steps.iter().any(needs_one) {
             return None;

@@ -58,7 +58,7 @@ fn place(path: &str, line: Option<u64>) -> String {
 fn others(names: &[String]) -> String {
     match names.is_empty() {
         true => String::new(),
-        false => format!("; there are {}", names.join(", ")),
+        false => format!("; known: {}", names.join(", ")),
     }
 }
 

@@ -4,16 +4,24 @@
 //! - Nothing of the repository runs: no hooks, no file monitor, no automatic maintenance.
 //! - Git is given the directories that it works with. What an agent wrote into the `.git` of its worktree is not believed.
 //! - Whoever changes refs or worktrees holds the [`Lock`], and so does every git that it starts: after a crash the next
-//!   owner waits until the last of them has ended.
+//!   owner waits until the last of them has ended. A new worktree is filled under a lock of its own, so that many are
+//!   filled at once.
+
+mod stale_lock;
 
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use rustix::fs::FlockOperation;
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use windlass_skills::regular;
+
+use crate::worktree::registration;
+
+pub(crate) use stale_lock::Remains;
 
 /// How long somebody may hold the lock of a repository before that is an error. Git calls take seconds.
 const LOCK_WAIT: Duration = Duration::from_secs(120);
@@ -21,8 +29,13 @@ const LOCK_WAIT: Duration = Duration::from_secs(120);
 const LOCK_FILE: &str = "windlass.lock";
 /// How often a held lock is tried again.
 const LOCK_POLL: Duration = Duration::from_millis(20);
+/// How much a killed git may have left in the way of one command: locks of the index, of the head, of its branch, of
+/// what all refs share.
+const MAX_LEFTOVERS: usize = 8;
 /// How much of git's words an error repeats.
 const ERROR_BYTES: usize = 2000;
+/// The file in which a worktree names its place is one path.
+const MAX_POINTER_BYTES: u64 = 64 << 10;
 
 /// What went wrong with git.
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +50,9 @@ pub enum GitError {
     Locked(String),
     #[error("`{path}`: {source}")]
     File { path: String, source: io::Error },
+    /// Another run works in the worktree that was to be used.
+    #[error("another run works in `{0}`")]
+    Occupied(String),
     /// What it found is not as a workflow needs it.
     #[error("{0}")]
     Unusable(String),
@@ -141,29 +157,23 @@ impl Git {
 
     /// Waits for the right to change the repository.
     pub fn lock(&self) -> Result<Lock> {
-        let mut waited = Duration::ZERO;
-        loop {
-            if let Some(lock) = self.try_lock(LOCK_FILE)? {
-                return Ok(lock);
-            }
-            if waited > LOCK_WAIT {
-                return Err(GitError::Locked(self.common.join(LOCK_FILE).display().to_string()));
-            }
-            std::thread::sleep(LOCK_POLL);
-            waited += LOCK_POLL;
-        }
+        wait_for(&self.common.join(LOCK_FILE))
+    }
+
+    /// Waits for the right to fill a worktree that git knows.
+    pub(crate) fn lock_tree(&self, tree: &Path) -> Result<Lock> {
+        wait_for(&self.own_directory(tree)?.join(LOCK_FILE))
     }
 
     /// A lock of another name, unless somebody holds it: merges wait for each other longer than git calls do.
     pub fn try_lock(&self, name: &str) -> Result<Option<Lock>> {
-        let path = self.common.join(name);
-        let file = File::options().create(true).truncate(false).write(true).read(true).open(&path);
-        let file = file.map_err(|error| GitError::file(&path, error))?;
-        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Some(Lock { file })),
-            Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => Ok(None),
-            Err(error) => Err(GitError::file(&path, error.into())),
-        }
+        try_lock(&self.common.join(name))
+    }
+
+    /// Whether git has an entry for a worktree at this place, whether or not it is there.
+    pub(crate) fn is_registered(&self, tree: &Path) -> Result<bool> {
+        let real = tree.canonicalize().unwrap_or_else(|_| tree.to_owned());
+        Ok(self.entries()?.iter().any(|(_, path)| *path == real || path == tree))
     }
 
     /// Runs git on refs and objects; returns what it printed.
@@ -243,7 +253,9 @@ impl Git {
         let mut found = Vec::new();
         for entry in std::fs::read_dir(&directory).into_iter().flatten().flatten() {
             let own = entry.path();
-            let Ok(pointer) = std::fs::read_to_string(own.join("gitdir")) else { continue };
+            let Ok(pointer) = regular::read_text(&own.join("gitdir"), MAX_POINTER_BYTES) else {
+                continue;
+            };
             let pointer = own.join(pointer.trim_end());
             let Some(tree) = pointer.parent() else { continue };
             let tree = tree.canonicalize().unwrap_or_else(|_| tree.to_owned());
@@ -279,14 +291,21 @@ impl Git {
                 command.env(format!("GIT_{role}_EMAIL"), "windlass@localhost");
             }
         }
-        let output = command.args(&args).output().map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => GitError::Missing,
-            _ => GitError::file(&self.common, error),
-        })?;
+        command.args(&args);
+        let mut output = self.output(&mut command)?;
+        for _ in 0..MAX_LEFTOVERS {
+            if output.status.success() || !self.clear_leftover(lock, &output.stderr) {
+                break;
+            }
+            output = self.output(&mut command)?;
+        }
         if output.status.success() {
             return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
         }
-        let words: Vec<_> = args.iter().take(2).map(|arg| arg.to_string_lossy()).collect();
+        // A setting for one call is not what it does.
+        let is_setting = args.first().is_some_and(|first| first == "-c");
+        let words = args.iter().skip(if is_setting { 2 } else { 0 });
+        let words: Vec<_> = words.take(2).map(|arg| arg.to_string_lossy()).collect();
         let said = [&output.stderr, &output.stdout]
             .map(|bytes| String::from_utf8_lossy(bytes).trim().to_owned());
         let said = said.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n");
@@ -296,6 +315,49 @@ impl Git {
             said: windlass_core::text::prefix(&said, ERROR_BYTES).to_owned(),
             printed: String::from_utf8_lossy(&output.stdout).into_owned(),
         })
+    }
+
+    /// Whether something that a killed git has left was in the way, and is not any more.
+    fn clear_leftover(&self, lock: Option<&Lock>, said: &[u8]) -> bool {
+        let said = String::from_utf8_lossy(said);
+        match (lock, stale_lock::named_in(&said)) {
+            (Some(_), Some(file)) => self.clear_stale_lock(&file),
+            (None, Some(_)) => false,
+            (_, None) => registration::discard_broken(self, &said),
+        }
+    }
+
+    fn output(&self, command: &mut Command) -> Result<Output> {
+        command.output().map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => GitError::Missing,
+            _ => GitError::file(&self.common, error),
+        })
+    }
+}
+
+fn wait_for(path: &Path) -> Result<Lock> {
+    let mut waited = Duration::ZERO;
+    loop {
+        if let Some(lock) = try_lock(path)? {
+            return Ok(lock);
+        }
+        if waited > LOCK_WAIT {
+            return Err(GitError::Locked(path.display().to_string()));
+        }
+        std::thread::sleep(LOCK_POLL);
+        waited += LOCK_POLL;
+    }
+}
+
+fn try_lock(path: &Path) -> Result<Option<Lock>> {
+    let failed = |error: rustix::io::Errno| GitError::file(path, error.into());
+    // An agent can write beside it: a link that it left is not followed.
+    let flags = OFlags::CREATE | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = rustix::fs::open(path, flags, Mode::from_raw_mode(0o644)).map_err(failed)?;
+    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(Lock { file: File::from(file) })),
+        Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => Ok(None),
+        Err(error) => Err(failed(error)),
     }
 }
 
@@ -312,6 +374,8 @@ fn command() -> Command {
         }
     }
     command.env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0").env("GIT_EDITOR", "true");
+    // Who only looks does not lock the index of a checkout, neither in the way of a person nor beyond its own death.
+    command.env("GIT_OPTIONAL_LOCKS", "0");
     for setting in [
         "core.hooksPath=/dev/null",
         "core.fsmonitor=false",

@@ -30,6 +30,12 @@ pub trait Host: Send + Sync {
     /// Below this the worktrees are.
     fn worktrees(&self) -> PathBuf;
 
+    /// Below this the directories are that worktrees share.
+    fn caches(&self) -> PathBuf;
+
+    /// Whether a person has approved the commands of a workflow since it was started.
+    fn is_approved(&self, source: &WorkflowSource) -> bool;
+
     /// Remembers that a person has approved the commands of a workflow.
     fn approve(&self, source: &WorkflowSource) -> Result<(), ErrorDetails>;
 

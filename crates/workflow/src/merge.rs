@@ -10,13 +10,15 @@
 
 use std::path::{Path, PathBuf};
 
+use windlass_skills::regular;
+
 use crate::definition::Strategy;
 use crate::git::{Git, GitError, Lock};
 use crate::worktree;
 
 /// What is merged, and where to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted<'a> {
+pub struct MergeRequest<'a> {
     pub branch: &'a str,
     /// The branch's own worktree.
     pub tree: &'a Path,
@@ -65,13 +67,19 @@ pub enum Moved {
     },
 }
 
-/// The queue of merges into a repository: whoever holds this is first in it. `None` while somebody else is.
+/// How many files one command names: all of them could be longer than a command line may be.
+const NAMES_AT_ONCE: usize = 200;
+
+/// The queue of merges into a repository: whoever holds this lock is first in it.
+pub const TURN_LOCK: &str = "windlass-merge.lock";
+
+/// Takes the turn. `None` while somebody else has it.
 pub fn try_turn(git: &Git) -> Result<Option<Lock>, GitError> {
-    git.try_lock("windlass-merge.lock")
+    git.try_lock(TURN_LOCK)
 }
 
 /// Computes a merge. Nothing that anyone sees changes, except that a rebase moves the branch itself.
-pub fn compute(git: &Git, wanted: &Wanted<'_>) -> Result<Outlook, GitError> {
+pub fn compute(git: &Git, wanted: &MergeRequest<'_>) -> Result<Outlook, GitError> {
     let lock = git.lock()?;
     end_rebase(git, &lock, wanted.tree)?;
     let missing = |what: &str| GitError::Unusable(format!("there is no branch `{what}`"));
@@ -126,11 +134,11 @@ fn merged_tree(
 fn rebase(
     git: &Git,
     lock: &Lock,
-    wanted: &Wanted<'_>,
+    wanted: &MergeRequest<'_>,
     head: String,
     old: String,
 ) -> Result<Outlook, GitError> {
-    worktree::remove_index_lock(git, wanted.tree)?;
+    worktree::remove_left_locks(git, wanted.tree)?;
     let rebased = git.run_in(wanted.tree, Some(lock), ["rebase", "--quiet", &old]);
     if let Err(error) = rebased {
         let files =
@@ -152,7 +160,7 @@ fn rebase(
 fn end_rebase(git: &Git, lock: &Lock, tree: &Path) -> Result<(), GitError> {
     let own = git.own_directory(tree)?;
     if own.join("rebase-merge").exists() || own.join("rebase-apply").exists() {
-        worktree::remove_index_lock(git, tree)?;
+        worktree::remove_left_locks(git, tree)?;
         git.run_in(tree, Some(lock), ["rebase", "--abort"])?;
     }
     Ok(())
@@ -261,15 +269,14 @@ fn move_checkout(
     }
 }
 
-/// Takes back what a killed fast-forward left: git writes files before the index and the branch. Only files that are as
-/// the new commit has them are touched, and the fast-forward writes them again.
+/// Takes back what a killed fast-forward left: git writes files before the index and the branch. Only files that hold
+/// nothing but what the new commit has in them are touched, and the fast-forward writes them again.
 fn undo_interrupted(
     git: &Git,
     lock: &Lock,
     checkout: &Path,
     merge: &Computed,
 ) -> Result<(), GitError> {
-    let index_lock = git.own_directory(checkout)?.join("index.lock");
     let names = |filter: &str| -> Result<Vec<String>, GitError> {
         let moved =
             git.run(["diff", "--name-only", "-z", "--no-renames", filter, &merge.old, &merge.new])?;
@@ -278,26 +285,38 @@ fn undo_interrupted(
     let (kept, added) = (names("--diff-filter=a")?, names("--diff-filter=A")?);
     let changed = tracked_changes(git, checkout)?;
     let is_ours = |name: &String| {
-        kept.contains(name) && is_as_in(git, checkout, name, &merge.new).unwrap_or(false)
+        let is_moved = kept.contains(name) || added.contains(name);
+        is_moved && is_begun(git, checkout, name, &merge.new)
     };
-    if !changed.iter().all(is_ours) {
+    // A git that is still at work is not ours: whoever started ours held the lock that we hold now.
+    if !changed.iter().all(is_ours) || git.is_at_work() {
         return Ok(());
     }
-    // Nobody's any more: the git that made it held the lock that we hold now.
-    let _ = std::fs::remove_file(&index_lock);
+    let _ = std::fs::remove_file(git.own_directory(checkout)?.join("index.lock"));
+    if !changed.is_empty() {
+        // The index was as the old commit, or nothing would have moved.
+        git.run_in(checkout, Some(lock), ["read-tree", "--reset", &merge.old])?;
+    }
     for name in added {
-        if is_as_in(git, checkout, &name, &merge.new)? {
+        if is_begun(git, checkout, &name, &merge.new) {
             let _ = std::fs::remove_file(checkout.join(&name));
         }
     }
-    for name in changed {
-        git.run_in(checkout, Some(lock), ["checkout", "--quiet", &merge.old, "--", &name])?;
+    for names in tracked_changes(git, checkout)?.chunks(NAMES_AT_ONCE) {
+        let checkout_old = ["checkout", "--quiet", &merge.old, "--"].into_iter();
+        let names = names.iter().map(String::as_str);
+        git.run_in(checkout, Some(lock), checkout_old.chain(names))?;
     }
     Ok(())
 }
 
 /// Whether a file of a checkout has the content that a commit has.
-fn is_as_in(git: &Git, checkout: &Path, name: &str, commit: &str) -> Result<bool, GitError> {
+pub(crate) fn is_as_in(
+    git: &Git,
+    checkout: &Path,
+    name: &str,
+    commit: &str,
+) -> Result<bool, GitError> {
     let wanted = git.run(["rev-parse", "--verify", "--quiet", &format!("{commit}:{name}")]);
     let path = checkout.join(name);
     match wanted {
@@ -307,6 +326,25 @@ fn is_as_in(git: &Git, checkout: &Path, name: &str, commit: &str) -> Result<bool
         }
         Err(error) if error.code() == Some(1) => Ok(!path.exists()),
         Err(error) => Err(error),
+    }
+}
+
+/// Whether a file is as a git leaves it that is writing this commit's version: missing, whole, or its first part.
+fn is_begun(git: &Git, checkout: &Path, name: &str, commit: &str) -> bool {
+    let path = checkout.join(name);
+    let Ok(found) = std::fs::symlink_metadata(&path) else { return true };
+    if is_as_in(git, checkout, name, commit).unwrap_or(false) {
+        return true;
+    }
+    let whole = git.run(["cat-file", "blob", &format!("{commit}:{name}")]);
+    let part = regular::read(&path, found.len());
+    match (whole, part) {
+        (Ok(whole), Ok(part)) => {
+            // The end may be in the middle of a character.
+            let part = String::from_utf8_lossy(&part);
+            whole.starts_with(part.trim_end_matches(char::REPLACEMENT_CHARACTER))
+        }
+        _ => false,
     }
 }
 

@@ -134,7 +134,11 @@ impl<'a> Run<'a> {
         match &step.work {
             Work::Loop(work) => self.rounds(step, work, at, &path),
             Work::Parallel(work) => self.side_by_side(step, work, at, &path),
-            Work::Agent(_) | Work::Script { .. } | Work::Merge(_) | Work::Ask { .. } => {
+            Work::Agent(_)
+            | Work::Script { .. }
+            | Work::Merge(_)
+            | Work::PullRequest(_)
+            | Work::Ask { .. } => {
                 let attempt = known.and_then(|known| Some(known.started.as_ref()?.attempt));
                 Walked::Found(Next::Work(vec![self.leaf(step, at, path, attempt.unwrap_or(1))]))
             }
@@ -374,6 +378,7 @@ fn named_output(step: &Step, ended: &StepEnded) -> Value {
         Work::Script { .. } => "output",
         Work::Ask { .. } => "answer",
         Work::Merge(_) => "commit",
+        Work::PullRequest(_) => "url",
         Work::Agent(_) | Work::Loop(_) | Work::Parallel(_) => return view(ended),
     };
     ended.output.get(field).cloned().unwrap_or(Value::Null)

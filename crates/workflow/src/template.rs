@@ -11,8 +11,8 @@ use gotmpl::{MissingKey, Template, TemplateError, Value as GoValue};
 use serde_json::{Map, Value};
 
 /// Names that templates have for something else than steps, inputs and outputs.
-pub const RESERVED: [&str; 7] =
-    ["bead", "inputs", "loop", "previous", "spell_content", "workflow", "worktree"];
+pub const RESERVED: [&str; 8] =
+    ["bead", "inputs", "loop", "previous", "request", "spell_content", "workflow", "worktree"];
 
 /// Behind every template while it is checked: where it does not come out last, something was dropped.
 const SENTINEL: &str = "\u{e000}end of template\u{e000}";
@@ -89,7 +89,13 @@ fn stray() -> Error {
 /// The template with the sentinel behind it, and its tree.
 fn parsed(text: &str) -> Result<(Template, ListNode), Error> {
     let whole = format!("{text}{SENTINEL}");
-    let syntax = |error: TemplateError| Error::Syntax(words(&error));
+    // Whoever meets the sentinel is still inside of braces.
+    let syntax = |error: TemplateError| match words(&error) {
+        said if said.contains("u{e000}") || said.contains('\u{e000}') => {
+            Error::Syntax("a `{{` has no `}}`".to_owned())
+        }
+        said => Error::Syntax(said),
+    };
     let (tree, defines) = gotmpl::parse::Parser::new(&whole, "{{", "}}")
         .and_then(|parser| parser.parse())
         .map_err(syntax)?;

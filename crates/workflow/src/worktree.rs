@@ -5,19 +5,33 @@
 //! - A directory is deleted only by git, or before anybody has worked in it.
 //! - A worktree goes only when nothing uncommitted, untracked or unmerged is left in it, and its branch goes after it.
 
+mod adding;
+pub(crate) mod registration;
 mod include;
 mod removal;
+mod interruption;
+mod warm;
 
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
-use windlass_core::event::WorktreeChanged;
+use windlass_skills::regular;
 
 use crate::definition::Base;
-use crate::git::{Git, GitError, Lock};
+use crate::git::{Git, GitError};
 
+pub use adding::{add, add_scratch, fill, register, remove_scratch, restore, scratch_of, undo_add};
 pub use include::INCLUDE_FILE;
-pub use removal::{Removal, can_be_saved, remove, save, what_would_be_lost};
+pub use removal::{Removal, can_be_saved, release, remove, save, what_would_be_lost};
+pub use warm::free_slot;
+
+/// What the names of our own branches begin with.
+pub const BRANCHES: &str = "windlass/";
+/// The same of their refs.
+pub(crate) const OWN_HEADS: &str = "refs/heads/windlass/";
+
+/// A head is the name of a ref.
+const MAX_HEAD_BYTES: u64 = 64 << 10;
 
 /// How many names a reason lists.
 const NAMES: usize = 5;
@@ -33,10 +47,24 @@ pub struct Listed {
 
 /// Where the worktrees of a repository are: one directory for each, below `places`, the same for every run of a name.
 pub fn directory(places: &Path, git: &Git) -> PathBuf {
-    let top = git.top().file_name().map(|name| name.to_string_lossy().into_owned());
-    let hash = Sha256::digest(git.common().as_os_str().as_encoded_bytes());
+    places.join(repository_name(git))
+}
+
+/// A name of a repository that no other one has.
+pub fn repository_name(git: &Git) -> String {
+    unique_name(git.top(), git.common())
+}
+
+/// The same for a directory that is in no repository of git.
+pub fn name_after(directory: &Path) -> String {
+    unique_name(directory, directory)
+}
+
+fn unique_name(top: &Path, identity: &Path) -> String {
+    let name = top.file_name().map(|name| name.to_string_lossy().into_owned());
+    let hash = Sha256::digest(identity.as_os_str().as_encoded_bytes());
     let hash: String = hash.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
-    places.join(format!("{}-{hash}", top.unwrap_or_else(|| "repository".to_owned())))
+    format!("{}-{hash}", name.unwrap_or_else(|| "repository".to_owned()))
 }
 
 /// The commit that a new worktree begins at, and the branch that its work goes to.
@@ -50,8 +78,12 @@ pub fn base(
     match base {
         Base::Head => {
             let head = git.run_in(git.top(), None, ["rev-parse", "--verify", "HEAD^{commit}"]);
-            let head = head
-                .map_err(|_| GitError::Unusable("the repository has no commit yet".to_owned()))?;
+            let head = head.map_err(|_| {
+                GitError::Unusable(
+                    "the repository has no commit yet; make the first one with `git commit`"
+                        .to_owned(),
+                )
+            })?;
             Ok((head.trim().to_owned(), target))
         }
         Base::Fresh => {
@@ -73,124 +105,26 @@ pub fn base(
     }
 }
 
-/// Makes a worktree that the journal has as `adding`. Nobody has worked in it.
-pub fn add(git: &Git, wanted: &WorktreeChanged) -> Result<(), GitError> {
-    let lock = git.lock()?;
-    let path = Path::new(&wanted.path);
-    let parent = path.parent().unwrap_or(path);
-    std::fs::create_dir_all(parent).map_err(|error| GitError::file(parent, error))?;
-    if !is_whole(git, wanted)? {
-        clear(git, &lock, wanted)?;
-        match git.commit(&format!("refs/heads/{}", wanted.branch))? {
-            None => git.run_locked(
-                &lock,
-                [
-                    "worktree",
-                    "add",
-                    "--quiet",
-                    "--no-checkout",
-                    "-b",
-                    &wanted.branch,
-                    &wanted.path,
-                    &wanted.base,
-                ],
-            )?,
-            Some(at) if at == wanted.base => git.run_locked(
-                &lock,
-                ["worktree", "add", "--quiet", "--no-checkout", &wanted.path, &wanted.branch],
-            )?,
-            Some(_) => {
-                let reason = format!("branch `{}` already exists", wanted.branch);
-                return Err(GitError::Unusable(reason));
-            }
-        };
-    }
-    remove_index_lock(git, path)?;
-    git.run_in(path, Some(&lock), ["reset", "--quiet", "--hard", &wanted.base])?;
-    drop(lock);
-    fill(git, path)
-}
-
-/// What a checkout alone does not bring: submodules, and ignored files that the project wants.
-fn fill(git: &Git, path: &Path) -> Result<(), GitError> {
-    if path.join(".gitmodules").is_file() {
-        git.run_in(
-            path,
-            None,
-            [
-                "-c",
-                "protocol.file.allow=always",
-                "submodule",
-                "update",
-                "--quiet",
-                "--init",
-                "--recursive",
-            ],
-        )?;
-    }
-    include::copy(git, path)
-}
-
-/// Whether git and the directory agree that there is this worktree.
-fn is_whole(git: &Git, wanted: &WorktreeChanged) -> Result<bool, GitError> {
-    let path = Path::new(&wanted.path);
-    let listed = list(git)?.into_iter().find(|one| is_same(&one.path, path));
-    Ok(listed.is_some_and(|one| {
-        one.branch.as_deref() == Some(&wanted.branch)
-            && one.locked.is_none()
-            && path.join(".git").is_file()
-    }))
-}
-
-/// Removes a worktree that the journal has as `adding`, for a run that does not continue. Nobody has worked in it.
-pub fn undo_add(git: &Git, wanted: &WorktreeChanged) -> Result<(), GitError> {
-    let lock = git.lock()?;
-    clear(git, &lock, wanted)?;
-    let reference = format!("refs/heads/{}", wanted.branch);
-    if git.commit(&reference)?.is_some_and(|at| at == wanted.base) {
-        git.run_locked(&lock, ["update-ref", "-d", &reference, &wanted.base])?;
-    }
-    Ok(())
-}
-
-/// Removes what an interrupted `worktree add` left. Only for a path that nobody has worked in.
-fn clear(git: &Git, lock: &Lock, wanted: &WorktreeChanged) -> Result<(), GitError> {
-    let path = Path::new(&wanted.path);
-    if let Some(listed) = list(git)?.into_iter().find(|one| is_same(&one.path, path)) {
-        match listed.locked.as_deref() {
-            None => {}
-            // Git's own lock while it makes a worktree; it stays after a crash, and nothing prunes it.
-            Some("initializing" | "added with --lock" | "") => {
-                git.run_locked(lock, ["worktree", "unlock", &wanted.path])?;
-            }
-            Some(why) => {
-                let reason = format!("worktree `{}` is locked: {why}", wanted.path);
-                return Err(GitError::Unusable(reason));
-            }
-        }
-        // A missing directory is pruned; a half-made one is removed by force.
-        match path.exists() {
-            true => drop(git.run_locked(lock, ["worktree", "remove", "--force", &wanted.path])),
-            false => drop(git.run_locked(lock, ["worktree", "prune"])?),
-        }
-    }
-    let is_directory = std::fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
-    if is_directory {
-        std::fs::remove_dir_all(path).map_err(|error| GitError::file(path, error))?;
-        git.run_locked(lock, ["worktree", "prune"])?;
-    }
-    Ok(())
-}
-
-/// A lock file that a killed git left in a worktree of ours. Whoever holds the repository's lock knows that no git of
-/// ours runs.
-pub fn remove_index_lock(git: &Git, tree: &Path) -> Result<(), GitError> {
+/// Removes the lock files that a killed git left in a worktree of ours: of its index, its head and its branch. Whoever
+/// holds the repository's lock knows that no git of ours runs.
+pub fn remove_left_locks(git: &Git, tree: &Path) -> Result<(), GitError> {
     let own = git.own_directory(tree)?;
-    if own != git.common() {
+    if own == git.common() {
+        return Ok(());
+    }
+    let branch = own_branch(&own).map(|name| git.common().join(format!("{name}.lock")));
+    for file in [own.join("index.lock"), own.join("HEAD.lock")].into_iter().chain(branch) {
         // There is none, as a rule.
-        let _ = std::fs::remove_file(own.join("index.lock"));
+        let _ = std::fs::remove_file(file);
     }
     Ok(())
+}
+
+/// The ref of the branch that a worktree is on, by its own git directory, where it is one of ours.
+pub(crate) fn own_branch(own: &Path) -> Option<String> {
+    let head = regular::read_text(&own.join("HEAD"), MAX_HEAD_BYTES).ok()?;
+    let name = head.trim_end().strip_prefix("ref: ")?;
+    name.starts_with(OWN_HEADS).then(|| name.to_owned())
 }
 
 /// Every worktree of the repository.
@@ -221,8 +155,9 @@ fn is_same(one: &Path, other: &Path) -> bool {
 /// Commits everything that is not committed; `false` where there is nothing.
 pub fn commit_all(git: &Git, tree: &Path, message: &str) -> Result<bool, GitError> {
     let lock = git.lock()?;
-    remove_index_lock(git, tree)?;
-    git.run_in(tree, Some(&lock), ["add", "--all"])?;
+    remove_left_locks(git, tree)?;
+    // In a sparse checkout, too, everything that somebody has written is work.
+    git.run_in(tree, Some(&lock), ["add", "--all", "--sparse"])?;
     let staged = git.run_in(tree, Some(&lock), ["diff", "--cached", "--quiet"]);
     match staged {
         Ok(_) => Ok(false),
@@ -260,63 +195,4 @@ pub(crate) fn some_of(names: &[String]) -> String {
         0 => listed,
         more => format!("{listed} and {more} more"),
     }
-}
-
-/// Brings a worktree back that the journal has and whose directory is gone: everything committed is in its branch.
-pub fn restore(git: &Git, tree: &WorktreeChanged) -> Result<(), GitError> {
-    let path = Path::new(&tree.path);
-    let lock = git.lock()?;
-    if is_whole(git, tree)? {
-        return remove_index_lock(git, path);
-    }
-    if path.exists() && std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some()) {
-        let reason =
-            format!("`{}` is not the worktree of branch `{}` any more", tree.path, tree.branch);
-        return Err(GitError::Unusable(reason));
-    }
-    if git.commit(&format!("refs/heads/{}", tree.branch))?.is_none() {
-        let reason = format!("worktree `{}` and its branch `{}` are gone", tree.path, tree.branch);
-        return Err(GitError::Unusable(reason));
-    }
-    git.run_locked(&lock, ["worktree", "prune"])?;
-    git.run_locked(&lock, ["worktree", "add", "--quiet", &tree.path, &tree.branch])?;
-    drop(lock);
-    fill(git, path)
-}
-
-/// Where the merged work of a worktree is checked.
-pub fn scratch_of(tree: &str) -> PathBuf {
-    PathBuf::from(format!("{tree}-gates"))
-}
-
-/// A checkout of a commit for checks, in place of what was there before.
-pub fn add_scratch(git: &Git, path: &Path, commit: &str) -> Result<(), GitError> {
-    remove_scratch(git, path)?;
-    let lock = git.lock()?;
-    let parent = path.parent().unwrap_or(path);
-    std::fs::create_dir_all(parent).map_err(|error| GitError::file(parent, error))?;
-    let place = path.display().to_string();
-    git.run_locked(&lock, ["worktree", "add", "--quiet", "--detach", &place, commit])?;
-    drop(lock);
-    fill(git, path)
-}
-
-/// Removes a checkout that was made for checks. Nothing in it is anybody's work.
-pub fn remove_scratch(git: &Git, path: &Path) -> Result<(), GitError> {
-    let lock = git.lock()?;
-    let place = path.display().to_string();
-    if let Some(listed) = list(git)?.into_iter().find(|one| is_same(&one.path, path)) {
-        if listed.locked.is_some() {
-            git.run_locked(&lock, ["worktree", "unlock", &place])?;
-        }
-        match path.exists() {
-            true => drop(git.run_locked(&lock, ["worktree", "remove", "--force", &place])),
-            false => drop(git.run_locked(&lock, ["worktree", "prune"])?),
-        }
-    }
-    if std::fs::symlink_metadata(path).is_ok_and(|found| found.is_dir()) {
-        std::fs::remove_dir_all(path).map_err(|error| GitError::file(path, error))?;
-        git.run_locked(&lock, ["worktree", "prune"])?;
-    }
-    Ok(())
 }

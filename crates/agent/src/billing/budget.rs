@@ -13,8 +13,8 @@ use tokio::sync::Notify;
 use windlass_core::event::{BudgetHit, BudgetKind, BudgetLevel};
 use windlass_core::id::TaskId;
 use windlass_core::message::Usage;
-use windlass_core::spending::{STOP, Spending};
-use windlass_core::state::TaskState;
+use windlass_core::state::spending::STOP;
+use windlass_core::state::{Spending, TaskState};
 
 use crate::clock::Clock;
 
@@ -34,7 +34,7 @@ pub struct SpendingLimits {
 /// What a tree may spend and has spent.
 pub struct Budget {
     limits: BTreeMap<BudgetKind, f64>,
-    ledger: Mutex<Ledger>,
+    account: Mutex<Account>,
     settled: Notify,
     clock: Arc<dyn Clock>,
     /// The running time at which it was opened.
@@ -42,7 +42,7 @@ pub struct Budget {
 }
 
 #[derive(Default)]
-struct Ledger {
+struct Account {
     spent: BTreeMap<BudgetKind, f64>,
     reserved_usd: f64,
     in_flight: usize,
@@ -70,21 +70,21 @@ impl Budget {
             (BudgetKind::Turns, limits.turns.map(|turns| turns as f64)),
             (BudgetKind::Time, limits.seconds.map(|seconds| seconds as f64)),
         ];
-        let mut ledger = Ledger::default();
+        let mut account = Account::default();
         for state in tasks {
             let spending = &state.spending;
-            ledger.add(BudgetKind::Cost, spending.own_usd + spending.lost_usd());
-            ledger.add(BudgetKind::Tokens, spending.own_tokens as f64);
-            ledger.add(BudgetKind::Turns, spending.own_turns as f64);
+            account.add(BudgetKind::Cost, spending.own_usd + spending.lost_usd());
+            account.add(BudgetKind::Tokens, spending.own_tokens as f64);
+            account.add(BudgetKind::Turns, spending.own_turns as f64);
             if state.id() == root {
-                ledger.add(BudgetKind::Time, state.work().active_ms() as f64 / 1_000.0);
+                account.add(BudgetKind::Time, state.work().active_ms() as f64 / 1_000.0);
             }
-            ledger.raised.insert(state.id(), spending.raised.clone());
-            ledger.warned.extend(&spending.warned);
+            account.raised.insert(state.id(), spending.raised.clone());
+            account.warned.extend(&spending.warned);
         }
         Self {
             limits: given.into_iter().filter_map(|(kind, limit)| Some((kind, limit?))).collect(),
-            ledger: Mutex::new(ledger),
+            account: Mutex::new(account),
             settled: Notify::new(),
             opened: clock.running_time(),
             clock,
@@ -98,14 +98,14 @@ impl Budget {
 
     /// Takes over what people have granted to a task.
     pub(crate) fn sync_raises(&self, task: TaskId, spending: &Spending) {
-        let mut ledger = self.lock();
+        let mut account = self.lock();
         for kind in spending.raised.keys() {
-            let before = ledger.raised.get(&task).and_then(|raised| raised.get(kind)).copied();
+            let before = account.raised.get(&task).and_then(|raised| raised.get(kind)).copied();
             if before != spending.raised.get(kind).copied() {
-                ledger.warned.remove(kind);
+                account.warned.remove(kind);
             }
         }
-        ledger.raised.insert(task, spending.raised.clone());
+        account.raised.insert(task, spending.raised.clone());
     }
 
     /// Reserves what a call may cost; waits while others hold what it needs. `Err` when a budget is
@@ -114,14 +114,14 @@ impl Budget {
         loop {
             let settled = self.settled.notified();
             {
-                let mut ledger = self.lock();
-                if let Some(hit) = self.exceeded(&ledger) {
+                let mut account = self.lock();
+                if let Some(hit) = self.exceeded(&account) {
                     return Err(hit);
                 }
-                let left = self.left(&ledger, BudgetKind::Cost);
-                if ledger.in_flight == 0 || usd <= left {
-                    ledger.reserved_usd += usd;
-                    ledger.in_flight += 1;
+                let left = self.left(&account, BudgetKind::Cost);
+                if account.in_flight == 0 || usd <= left {
+                    account.reserved_usd += usd;
+                    account.in_flight += 1;
                     return Ok(Reservation { budget: self, usd });
                 }
             }
@@ -136,54 +136,54 @@ impl Budget {
 
     /// A budget that is nearly used up and not yet warned about.
     pub(crate) fn warning(&self) -> Option<BudgetHit> {
-        let mut ledger = self.lock();
+        let mut account = self.lock();
         let hit = self.limits.keys().find_map(|&kind| {
-            let (spent, limit) = (self.spent(&ledger, kind), self.limit(&ledger, kind)?);
+            let (spent, limit) = (self.spent(&account, kind), self.limit(&account, kind)?);
             let near = spent * 100.0 >= limit * WARNING_PERCENT && spent < limit;
             let level = BudgetLevel::Warning;
-            (near && !ledger.warned.contains(&kind)).then_some(BudgetHit {
+            (near && !account.warned.contains(&kind)).then_some(BudgetHit {
                 budget: kind,
                 level,
                 spent,
                 limit,
             })
         })?;
-        ledger.warned.insert(hit.budget);
+        account.warned.insert(hit.budget);
         Some(hit)
     }
 
-    fn exceeded(&self, ledger: &Ledger) -> Option<BudgetHit> {
+    fn exceeded(&self, account: &Account) -> Option<BudgetHit> {
         self.limits.keys().find_map(|&kind| {
-            let (spent, limit) = (self.spent(ledger, kind), self.limit(ledger, kind)?);
+            let (spent, limit) = (self.spent(account, kind), self.limit(account, kind)?);
             let level = BudgetLevel::Exceeded;
             (spent >= limit).then_some(BudgetHit { budget: kind, level, spent, limit })
         })
     }
 
-    fn limit(&self, ledger: &Ledger, kind: BudgetKind) -> Option<f64> {
-        let raised: f64 = ledger.raised.values().filter_map(|raised| raised.get(&kind)).sum();
+    fn limit(&self, account: &Account, kind: BudgetKind) -> Option<f64> {
+        let raised: f64 = account.raised.values().filter_map(|raised| raised.get(&kind)).sum();
         Some(self.limits.get(&kind)? + raised)
     }
 
-    fn spent(&self, ledger: &Ledger, kind: BudgetKind) -> f64 {
+    fn spent(&self, account: &Account, kind: BudgetKind) -> f64 {
         let now = match kind {
             BudgetKind::Time => self.clock.running_time().saturating_sub(self.opened).as_secs_f64(),
             BudgetKind::Cost | BudgetKind::Tokens | BudgetKind::Turns => 0.0,
         };
-        ledger.spent.get(&kind).copied().unwrap_or(0.0) + now
+        account.spent.get(&kind).copied().unwrap_or(0.0) + now
     }
 
-    fn left(&self, ledger: &Ledger, kind: BudgetKind) -> f64 {
-        let limit = self.limit(ledger, kind).unwrap_or(f64::INFINITY);
-        limit - self.spent(ledger, kind) - ledger.reserved_usd
+    fn left(&self, account: &Account, kind: BudgetKind) -> f64 {
+        let limit = self.limit(account, kind).unwrap_or(f64::INFINITY);
+        limit - self.spent(account, kind) - account.reserved_usd
     }
 
-    fn lock(&self) -> MutexGuard<'_, Ledger> {
-        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Account> {
+        self.account.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Ledger {
+impl Account {
     fn add(&mut self, kind: BudgetKind, amount: f64) {
         *self.spent.entry(kind).or_default() += amount;
     }
@@ -197,19 +197,19 @@ impl Reservation<'_> {
 
     /// Puts what the call took in place of what was reserved for it.
     pub(crate) fn settle(self, usage: &Usage, turns: u32) {
-        let mut ledger = self.budget.lock();
-        ledger.add(BudgetKind::Cost, usage.cost_usd.unwrap_or(0.0));
-        ledger.add(BudgetKind::Tokens, (usage.input_tokens + usage.output_tokens) as f64);
-        ledger.add(BudgetKind::Turns, f64::from(turns));
+        let mut account = self.budget.lock();
+        account.add(BudgetKind::Cost, usage.cost_usd.unwrap_or(0.0));
+        account.add(BudgetKind::Tokens, (usage.input_tokens + usage.output_tokens) as f64);
+        account.add(BudgetKind::Turns, f64::from(turns));
     }
 }
 
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
-        let mut ledger = self.budget.lock();
-        ledger.reserved_usd -= self.usd;
-        ledger.in_flight -= 1;
-        drop(ledger);
+        let mut account = self.budget.lock();
+        account.reserved_usd -= self.usd;
+        account.in_flight -= 1;
+        drop(account);
         self.budget.settled.notify_waiters();
     }
 }

@@ -1,4 +1,5 @@
-//! Paying for model calls: reserved before, settled after, a person asked when nothing is left.
+//! Paying for model calls: the cost is reserved before a call and settled after it; when nothing is left, a person is
+//! asked.
 
 pub mod budget;
 

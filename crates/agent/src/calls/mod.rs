@@ -1,4 +1,4 @@
-//! Bringing the calls of a reply to their results, one step at a time.
+//! Carries out the calls of a reply, one step at a time, until each has a result.
 //!
 //! Invariants:
 //! - No call starts without a journaled `risk_check` that allows it.

@@ -1,4 +1,4 @@
-//! After a crash: a call that was started is brought to its result by what it declared (§15.6).
+//! After a crash: gives a result to a call that was started and has none, as its declared `Recovery` says (§15.6).
 
 use tokio_util::sync::CancellationToken;
 use windlass_core::event::ToolCall;

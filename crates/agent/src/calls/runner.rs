@@ -160,7 +160,7 @@ impl Runner {
         let begun = Instant::now();
         let span = spans::tool(&open.request.name, open.request.id);
         let mut outcome = (prepared.act)().instrument(span.clone()).await;
-        spans::called(&span, &outcome);
+        spans::record_outcome(&span, &outcome);
         drop(span);
         if let Some(FileChange { path, after, .. }) = change.filter(|_| !outcome.is_error()) {
             versions::keep(store, workspace, &path, &after).await;

@@ -1,4 +1,5 @@
-//! What stays: as many recent turns as fit under the trigger; their results are shortened where necessary.
+//! Which turns stay after a compaction: as many recent ones as fit under the trigger, with their results shortened
+//! where necessary.
 
 use windlass_core::compaction::{Trigger, WindowLimits};
 use windlass_core::error::{ErrorDetails, ErrorType, Remedy};
@@ -43,11 +44,11 @@ pub(super) fn fit(
     let least = size(0, None, 0);
     [aim as u64, most]
         .into_iter()
-        .find_map(|target| within(context, limits, target, least, size))
+        .find_map(|target| plan_for(context, limits, target, least, size))
         .ok_or_else(|| too_large(context, state, limits, least))
 }
 
-fn within(
+fn plan_for(
     context: &Context,
     limits: &WindowLimits,
     target: u64,
@@ -82,7 +83,7 @@ fn size(
 ) -> u64 {
     let summary = "x".repeat(context.estimate().bytes(summary_tokens));
     let end = hypothetical(super::count(kept), shrink, summary);
-    let after = context.after(&end, state);
+    let after = context.transcript_after(&end, state);
     after.map_or(0, |transcript| context.estimate().tokens(transcript.text_bytes()))
 }
 
@@ -102,7 +103,7 @@ fn too_large(
     let plan = state.plan.as_ref().map_or(0, |plan| plan.markdown().len());
     let files: usize = state.files.changed.iter().map(String::len).sum();
     let parts = [
-        ("the system prompt and the tools", context.prelude_bytes()),
+        ("the system prompt and the tools", context.size().prelude_bytes()),
         ("the task message", opening.sum()),
         ("what the user said", said),
         ("the working plan", plan),

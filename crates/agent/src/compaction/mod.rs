@@ -3,7 +3,7 @@
 //! Invariants:
 //! - Three journaled phases, each resumed where it was: notes are asked for once per cycle, what the
 //!   summarizer has answered is not asked for again, and no turn is dropped before `compaction_end`.
-//! - It never loses the task: what the summarizer does not give is extracted from the journal.
+//! - It never loses the task: what is missing in the summary is extracted from the journal.
 //! - Afterwards the context is under the trigger, or the task fails with what is too large.
 
 mod room;
@@ -18,12 +18,11 @@ use tokio_util::sync::CancellationToken;
 use windlass_core::axes::RunControl;
 use windlass_core::command::Outage;
 use windlass_core::compaction::{Trigger, WindowLimits};
-use windlass_core::compaction_state::{Compacting, Flush};
 use windlass_core::ending::Ending;
 use windlass_core::event::{CompactionEnd, CompactionStart, Event, Excerpt, MemoryFlush};
 use windlass_core::id::CallId;
 use windlass_core::layout::Own;
-use windlass_core::state::TaskState;
+use windlass_core::state::{Compacting, Flush, TaskState};
 use windlass_model::{Model, Price};
 use windlass_store::Level;
 use windlass_tools::Registry;
@@ -34,8 +33,8 @@ use crate::context::Context;
 use crate::interrupt::TimeLimit;
 use crate::journal::Journal;
 use crate::{Error, Parts, prompt};
+use room::ContextUsage;
 pub(crate) use room::Room;
-use room::Usage;
 use summarize::{Summarized, SummaryInput};
 
 /// The model that summarizes, and how much it can read at once.
@@ -85,10 +84,10 @@ impl Compactor {
 
     /// Whether there is room to ask the model.
     pub fn room(&self, state: &TaskState, context: &Context) -> Room {
-        let usage = Usage {
-            used: context.estimated_tokens(),
-            floor: context.floor_tokens(),
-            is_full_of_pictures: context.is_full_of_pictures(),
+        let usage = ContextUsage {
+            used: context.size().tokens(),
+            floor: context.size().floor_tokens(),
+            is_full_of_pictures: context.size().is_full_of_pictures(),
         };
         Room::of(&self.limits, &state.compaction, usage, self.at_plan_step)
     }
@@ -201,7 +200,7 @@ impl Compactor {
         };
         let after = task
             .context()
-            .after(&end, task.state())
+            .transcript_after(&end, task.state())
             .map_or(0, |transcript| transcript.text_bytes());
         end.tokens_after = task.context().estimate().tokens(after);
         task.commit(vec![Event::CompactionEnd(end)], Level::Written).await?;

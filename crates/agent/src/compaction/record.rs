@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use windlass_core::message::Message;
 use windlass_core::text::{prefix, suffix};
 
-use crate::context::{Entry, Turn};
+use crate::context::{Turn, TurnMessage};
 
 /// How much of one result the summarizer reads; the rest is in the file.
 const PIECE_BYTES: usize = 6_000;
@@ -59,7 +59,7 @@ pub(super) fn file(
     text
 }
 
-fn entry_text(entry: &Entry) -> String {
+fn entry_text(entry: &TurnMessage) -> String {
     match &entry.message {
         Message::User { text, pictures } => {
             let pictures = pictures.iter().map(|picture| format!("\n[{picture}]"));

@@ -1,7 +1,7 @@
 //! Whether there is room in the context to ask the model.
 
 use windlass_core::compaction::{Trigger, WindowLimits};
-use windlass_core::compaction_state::{CompactionState, Flush};
+use windlass_core::state::{CompactionState, Flush};
 
 /// Whether the model can be asked.
 #[derive(Debug, PartialEq)]
@@ -15,7 +15,7 @@ pub(crate) enum Room {
 
 /// How full a context is, in tokens.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Usage {
+pub(super) struct ContextUsage {
     pub used: u64,
     /// When its epoch began.
     pub floor: u64,
@@ -29,10 +29,10 @@ impl Room {
     pub(super) fn of(
         limits: &WindowLimits,
         cycle: &CompactionState,
-        usage: Usage,
+        usage: ContextUsage,
         at_plan_step: bool,
     ) -> Self {
-        let Usage { used, floor, is_full_of_pictures } = usage;
+        let ContextUsage { used, floor, is_full_of_pictures } = usage;
         let fits = used <= limits.usable_tokens();
         let refused = cycle.refused_tokens.map(|_| Trigger::ContextLength);
         if cycle.is_flushing() {
@@ -74,8 +74,8 @@ mod tests {
         })
     }
 
-    fn usage(used: u64) -> Usage {
-        Usage { used, floor: 1_000, is_full_of_pictures: false }
+    fn usage(used: u64) -> ContextUsage {
+        ContextUsage { used, floor: 1_000, is_full_of_pictures: false }
     }
 
     fn room(cycle: &CompactionState, used: u64) -> Room {

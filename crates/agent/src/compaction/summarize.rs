@@ -1,4 +1,4 @@
-//! Phase 2: chunks of the record to summaries, one after the other, each checked.
+//! Phase 2 of a compaction: summarizes the record chunk by chunk, and checks each summary.
 
 use std::collections::VecDeque;
 

@@ -12,8 +12,8 @@ use crate::prompt::LEFT_OUT;
 
 impl Context {
     /// The transcript that a compaction would leave.
-    pub fn after(&self, end: &CompactionEnd, state: &TaskState) -> Option<Transcript> {
-        Some(self.transcript_of(self.prelude.as_ref()?, &self.turns.after(end), state))
+    pub fn transcript_after(&self, end: &CompactionEnd, state: &TaskState) -> Option<Transcript> {
+        Some(self.transcript_of(self.prelude.as_ref()?, &self.turns.after_compaction(end), state))
     }
 
     /// A conversation as it is sent to the model, after a prelude.
@@ -48,13 +48,13 @@ impl Context {
         let earlier = self.turns.header().summary.as_deref().unwrap_or_default();
         let summary = format!("{earlier}\n\n{}", LEFT_OUT.trim_end());
         let end = hypothetical(excerpt.kept_turns, excerpt.shrink_bytes, summary);
-        self.transcript = self.after(&CompactionEnd { file: None, ..end }, state);
+        self.transcript = self.transcript_after(&CompactionEnd { file: None, ..end }, state);
         self.estimate.forget_count();
     }
 
     pub(super) fn begin_epoch(&mut self, end: &CompactionEnd, state: &TaskState) {
         let Some(prelude) = &self.prelude else { return };
-        let turns = self.turns.after(end);
+        let turns = self.turns.after_compaction(end);
         let transcript = self.transcript_of(prelude, &turns, state);
         self.turns = turns;
         self.opened_bytes = transcript.text_bytes();

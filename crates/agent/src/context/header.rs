@@ -27,7 +27,7 @@ pub struct Header {
 
 impl Header {
     /// The header after a compaction that drops these turns.
-    pub fn after(&self, end: &CompactionEnd, dropped: &[&Turn]) -> Self {
+    pub fn after_compaction(&self, end: &CompactionEnd, dropped: &[&Turn]) -> Self {
         let mut after = self.clone();
         after.said.extend(dropped.iter().flat_map(|turn| turn.said.iter().cloned()));
         after.summary = Some(end.summary.clone());

@@ -1,4 +1,4 @@
-//! Events to what the model sees: the transcript as a fold of the journal.
+//! From events to what the model sees: the transcript as a fold of the journal.
 //!
 //! Invariants:
 //! - Append-only: within an epoch a transcript only grows, byte for byte. An epoch ends with a
@@ -14,6 +14,8 @@ mod epoch;
 mod header;
 mod estimate;
 mod pictures;
+mod queued;
+mod size;
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -24,7 +26,6 @@ use windlass_core::id::CallId;
 use windlass_core::injection::{Injection, InjectionType};
 use windlass_core::message::{Message, Prelude, ToolRequest, ToolSpec};
 use windlass_core::outcome::{CallEnding, Fact};
-use windlass_core::picture::Picture;
 use windlass_core::state::{TaskState, Unfinished};
 use windlass_model::{Model, PictureSource, Transcript};
 use windlass_skills::followed;
@@ -32,7 +33,10 @@ use windlass_skills::followed;
 pub use epoch::hypothetical;
 pub use estimate::Estimate;
 pub use header::Header;
-pub use turns::{Entry, ResultOf, Turn, Turns};
+pub use size::ContextSize;
+pub use turns::{ResultOf, Turn, TurnMessage, Turns};
+
+use queued::Queued;
 
 use crate::conversation::Conversation;
 use crate::prompt::{self, CUT, FLUSHED, NOT_RUN, WITHHELD};
@@ -52,16 +56,6 @@ pub struct Context {
     opened_bytes: usize,
     /// Whether the server has refused reasoning in this epoch.
     reasoning_refused: bool,
-}
-
-/// A message that waits until it may follow the results of a reply.
-struct Queued {
-    text: String,
-    pictures: Vec<Picture>,
-    /// What stays of it word for word, when its turn is dropped.
-    pinned: Option<String>,
-    /// Whether the next compaction drops it in any case.
-    ephemeral: bool,
 }
 
 impl Context {
@@ -102,19 +96,14 @@ impl Context {
         self.transcript.as_ref().map_or((0, String::new()), |sent| (sent.len(), sent.hash()))
     }
 
-    /// How large the conversation is, by the best estimate.
-    pub fn estimated_tokens(&self) -> u64 {
-        self.estimate.conversation(self.sent_bytes())
+    /// How much of the window it takes.
+    pub fn size(&self) -> ContextSize<'_> {
+        ContextSize { context: self }
     }
 
     /// How the provider counts.
     pub fn estimate(&self) -> &Estimate {
         &self.estimate
-    }
-
-    /// How large this epoch was when it began.
-    pub fn floor_tokens(&self) -> u64 {
-        self.estimate.tokens(self.opened_bytes)
     }
 
     /// The tools that the model is shown; `None` before the first `agent_start`.
@@ -148,11 +137,6 @@ impl Context {
             said: self.turns.said().cloned().collect(),
             skills: self.skills.iter().cloned().collect(),
         }
-    }
-
-    /// How many bytes the system prompt and the tools take.
-    pub fn prelude_bytes(&self) -> usize {
-        self.prelude.as_ref().map_or(0, |prelude| self.model.transcript(prelude).bytes())
     }
 
     /// Applies one event, given the state after it.
@@ -258,7 +242,7 @@ impl Context {
             let message = Message::Tool { provider_id, name, text, is_error };
             let denied = result.outcome.ending == CallEnding::Denied;
             let call = Some(ResultOf { call: result.call, denied });
-            self.add(Entry { message, call, ephemeral: false });
+            self.add(TurnMessage { message, call, ephemeral: false });
             let pictures = &result.outcome.pictures;
             if !pictures.is_empty() {
                 let text = prompt::pictures(&result.tool, pictures);
@@ -283,7 +267,7 @@ impl Context {
         match message {
             Message::Assistant { .. } => self.begin_turn(message.clone(), false),
             Message::User { .. } | Message::Tool { .. } => {
-                self.add(Entry { message: message.clone(), call: None, ephemeral: false });
+                self.add(TurnMessage { message: message.clone(), call: None, ephemeral: false });
             }
         }
     }
@@ -293,7 +277,7 @@ impl Context {
         self.turns.begin(message, flush);
     }
 
-    fn add(&mut self, entry: Entry) {
+    fn add(&mut self, entry: TurnMessage) {
         push(&mut self.transcript, &entry.message);
         self.turns.add(entry);
     }
@@ -302,20 +286,9 @@ impl Context {
         if injection.injection_type == InjectionType::UserMessage {
             self.skills.extend(followed(&injection.content).map(str::to_owned));
         }
-        let Some(text) = injection.text_for_model() else { return };
-        let pinned = match injection.injection_type {
-            InjectionType::UserMessage => Some(text.clone()),
-            InjectionType::HitlResponse => {
-                let question = injection.question.and_then(|id| state.question(id));
-                Some(question.map_or_else(
-                    || text.clone(),
-                    |question| format!("You asked: {}\n{text}", question.question),
-                ))
-            }
-            InjectionType::ExternalEvent | InjectionType::SystemControl => None,
-        };
-        let pictures = injection.pictures.clone();
-        self.queue(Queued { text, pictures, pinned, ephemeral: false }, state);
+        if let Some(message) = Queued::injection(injection, state) {
+            self.queue(message, state);
+        }
     }
 
     fn queue(&mut self, message: Queued, state: &TaskState) {
@@ -330,7 +303,7 @@ impl Context {
         }
         for Queued { text, pictures, pinned, ephemeral } in std::mem::take(&mut self.queued) {
             let message = Message::User { text, pictures };
-            self.add(Entry { message, call: None, ephemeral });
+            self.add(TurnMessage { message, call: None, ephemeral });
             if let Some(pinned) = pinned {
                 self.turns.pin(pinned);
             }
@@ -354,15 +327,5 @@ fn request(turn: Option<&Turn>, id: CallId) -> Option<&ToolRequest> {
     match &turn?.entries.first()?.message {
         Message::Assistant { calls, .. } => calls.iter().find(|call| call.id == id),
         Message::User { .. } | Message::Tool { .. } => None,
-    }
-}
-
-impl Queued {
-    fn plain(text: &str) -> Self {
-        Self { text: text.to_owned(), pictures: Vec::new(), pinned: None, ephemeral: false }
-    }
-
-    fn ephemeral(text: &str) -> Self {
-        Self { ephemeral: true, ..Self::plain(text) }
     }
 }

@@ -1,9 +1,9 @@
-//! Pictures in a context: how many one shows, and what becomes of them at a compaction.
+//! Pictures in a context: how many are shown, and what happens to them at a compaction.
 
 use windlass_core::message::Message;
 use windlass_core::picture::Picture;
 
-use super::{Context, Turn};
+use super::{ContextSize, Turn};
 use crate::prompt;
 
 /// Pictures that one request shows; providers take a hundred.
@@ -15,10 +15,10 @@ const KEPT: usize = 6;
 /// As many stay where the results of these turns have to be shortened too.
 const KEPT_WHEN_SHORTENED: usize = 1;
 
-impl Context {
+impl ContextSize<'_> {
     /// Whether it shows as many pictures as it may. A compaction turns the older ones into notes.
-    pub fn is_full_of_pictures(&self) -> bool {
-        let shown = || self.transcript.iter().flat_map(|transcript| transcript.pictures());
+    pub fn is_full_of_pictures(self) -> bool {
+        let shown = || self.context.transcript.iter().flat_map(|transcript| transcript.pictures());
         shown().count() > MAX_SHOWN
             || shown().map(|picture| picture.bytes).sum::<u64>() > MAX_SHOWN_BYTES
     }

@@ -68,14 +68,14 @@ impl Turns {
     }
 
     /// What a compaction leaves.
-    pub fn after(&self, end: &CompactionEnd) -> Self {
+    pub fn after_compaction(&self, end: &CompactionEnd) -> Self {
         let (dropped, kept) = self.partition(end.kept_turns as usize);
         let next = |turn: &&Turn| turn.for_next_epoch(end.shrink_bytes, end.file.as_deref());
         let mut recent: Vec<Turn> = kept.iter().map(next).collect();
         pictures::fade(&mut recent, end.shrink_bytes);
         Self {
             opening: self.opening.clone(),
-            header: self.header.after(end, &dropped),
+            header: self.header.after_compaction(end, &dropped),
             recent,
             replies: self.replies,
         }
@@ -84,12 +84,12 @@ impl Turns {
     /// Begins a turn with a reply.
     pub fn begin(&mut self, reply: Message, flush: bool) {
         self.replies += 1;
-        let entry = Entry { message: reply, call: None, ephemeral: false };
+        let entry = TurnMessage { message: reply, call: None, ephemeral: false };
         self.recent.push(Turn { entries: vec![entry], said: Vec::new(), flush });
     }
 
     /// Adds to the last turn, or to the opening where no turn has begun.
-    pub fn add(&mut self, entry: Entry) {
+    pub fn add(&mut self, entry: TurnMessage) {
         match self.recent.last_mut() {
             Some(turn) => turn.entries.push(entry),
             None => self.opening.push(entry.message),
@@ -121,7 +121,7 @@ impl Turns {
 
 /// One message of a turn.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct TurnMessage {
     /// What was said.
     pub message: Message,
     /// The call it is the result of.
@@ -142,7 +142,7 @@ pub struct ResultOf {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Turn {
     /// In the order they are sent.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<TurnMessage>,
     /// What a person said in it, word for word.
     pub said: Vec<String>,
     /// Whether the agent saved its notes in it, and did nothing else.
@@ -151,13 +151,13 @@ pub struct Turn {
 
 impl Turn {
     /// What of it may stay after a compaction.
-    pub fn retained(&self) -> impl Iterator<Item = &Entry> {
+    pub fn retained(&self) -> impl Iterator<Item = &TurnMessage> {
         self.entries.iter().filter(|entry| !entry.ephemeral)
     }
 
     /// The turn as the next epoch knows it.
     pub fn for_next_epoch(&self, shrink: Option<usize>, file: Option<&str>) -> Self {
-        let entries = self.retained().map(|entry| Entry {
+        let entries = self.retained().map(|entry| TurnMessage {
             message: entry.truncated(shrink, file),
             call: entry.call,
             ephemeral: false,
@@ -166,7 +166,7 @@ impl Turn {
     }
 }
 
-impl Entry {
+impl TurnMessage {
     /// The message as the next epoch knows it: a result over the limit is cut, and says where the whole of it is.
     pub fn truncated(&self, shrink: Option<usize>, file: Option<&str>) -> Message {
         match (&self.message, shrink, self.call) {

@@ -3,8 +3,8 @@
 //! Invariants:
 //! - A sub-agent is journaled with the call that asks for it, before it exists. After a crash the call
 //!   waits for that one again. Its task is made at most once.
-//! - Never more than its parent: its model or one that a person has configured, same workspace and sandbox, the parent's axes, no rules that a
-//!   person gave the parent (MS-217).
+//! - Never more than its parent: the parent's model or one that a person has configured, the same workspace and
+//!   sandbox, the parent's axes, and none of the rules that a person gave the parent (MS-217).
 //! - Results are journaled when all calls of a batch have one: in the order of the reply (ES-232).
 
 mod child_result;

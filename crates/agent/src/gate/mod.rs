@@ -21,8 +21,10 @@ use windlass_core::outcome::Outcome;
 use windlass_core::planning::PlanTask;
 use windlass_core::policy::allow::AllowRule;
 use windlass_core::policy::decide::{effective_class, is_usable_in};
-use windlass_core::policy::denial::{Call as DeniedCall, Denial};
-use windlass_core::policy::{Asked, Class, Decision, GivenRules, Rules, Verdict, decide};
+use windlass_core::policy::denial::{Denial, DeniedCall};
+use windlass_core::policy::{
+    Class, Decision, GivenRules, PermissionRequest, Rules, Verdict, decide,
+};
 use windlass_core::question::{Permission, Question};
 use windlass_core::role::Role;
 use windlass_core::state::{OpenCall, TaskState};
@@ -81,8 +83,17 @@ impl Gate {
 
     /// The tools that the agent is shown.
     pub fn specs(&self, state: &TaskState) -> Vec<ToolSpec> {
-        let shows = |tool: &dyn Tool| self.offers(state, tool) && self.shows(state, tool);
-        self.registry.specs(&state.created.layout(), shows)
+        self.registry.specs(&state.created.layout(), |tool| self.is_shown(state, tool))
+    }
+
+    /// Whether the agent is shown the tools of these names, and no others.
+    pub fn shows_exactly(&self, state: &TaskState, tools: Option<&[ToolSpec]>) -> bool {
+        let shown = self.registry.iter().filter(|tool| self.is_shown(state, tool.as_ref()));
+        tools.is_some_and(|tools| shown.map(|tool| tool.name()).eq(tools.iter().map(|t| &*t.name)))
+    }
+
+    fn is_shown(&self, state: &TaskState, tool: &dyn Tool) -> bool {
+        self.offers(state, tool) && self.shows(state, tool)
     }
 
     /// Whether the agent may start others (ES-241, O-16).
@@ -125,7 +136,7 @@ impl Gate {
             // The approval was for another form of this call: ask again.
             (Decision::Ask, Some(Permission::Allow | Permission::AllowAll) | None) => {
                 let (call, analysis) = (&prepared.assessment, prepared.analysis.as_deref());
-                let asked = Asked::new(tool, call, analysis, &state.axes, verdict.by);
+                let asked = PermissionRequest::new(tool, call, analysis, &state.axes, verdict.by);
                 let question = permission_question(state, open, prepared, asked);
                 Ruling::Ask(check, question)
             }
@@ -240,7 +251,9 @@ impl Gate {
             unknown.filter(|_| !informs).map(|(skill, scope)| prompt::unknown_scope(skill, scope));
         let given = match scopes.is_empty() {
             true => Cow::Borrowed(&self.given),
-            false => Cow::Owned(self.given.within(scopes.iter().map(|(_, scope)| scope.as_str()))),
+            false => {
+                Cow::Owned(self.given.with_scopes(scopes.iter().map(|(_, scope)| scope.as_str())))
+            }
         };
         Rules {
             filtered: self

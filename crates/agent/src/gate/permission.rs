@@ -1,11 +1,11 @@
 //! What a person is asked about a call, and what they answered.
 //!
-//! Invariant: an answer holds for the call as it was shown. Where its arguments, its directory or a file that it
-//! changes or runs is different by the time it would run, the person is asked again and reads what changed.
+//! Invariant: an answer holds for the call as it was shown. If its arguments, its directory or a file that it changes
+//! or runs have changed before it runs, the person is asked again and reads what changed.
 
 use windlass_core::id::QuestionId;
 use windlass_core::outcome::Recovery;
-use windlass_core::policy::Asked;
+use windlass_core::policy::PermissionRequest;
 use windlass_core::policy::allow::{self, AllowRule};
 use windlass_core::policy::decide::{can_be_session_allowed, effective_class};
 use windlass_core::question::{
@@ -32,7 +32,7 @@ pub(super) fn permission_question(
     state: &TaskState,
     open: &OpenCall,
     prepared: &Prepared,
-    mut asked: Asked,
+    mut asked: PermissionRequest,
 ) -> Question {
     let grants = match &prepared.analysis {
         Some(analysis) => AllowRule::for_analysis(analysis),
@@ -96,5 +96,12 @@ fn bound_files(prepared: &Prepared) -> Vec<BoundFile> {
     let scripts = prepared.analysis.iter().flat_map(|analysis| &analysis.scripts);
     let scripts =
         scripts.map(|file| BoundFile { path: file.path.clone(), hash: file.hash.clone() });
-    changed.into_iter().chain(scripts).chain(bound).collect()
+    let mut files: Vec<_> = changed.into_iter().chain(scripts).chain(bound).collect();
+    let named = prepared.bind.as_ref().map(|bind| bind(prepared.analysis.as_deref()));
+    for file in named.unwrap_or_default() {
+        if files.iter().all(|known| known.path != file.path) {
+            files.push(file);
+        }
+    }
+    files
 }

@@ -1,8 +1,8 @@
 //! Which skills bind an agent: whose tools are its only ones (AX-034), and whose hooks are asked.
 //!
 //! - A skill that is an agent's whole work, or that of an agent above it, binds it with both.
-//! - One that it reads or is given on the way to something larger binds it with its hooks alone. Nothing
-//!   says where such a use ends, and the goal may need more than the skill's tools. The agent reads which
+//! - One that it reads or is given during other work binds it with its hooks only. Nothing says where such a use
+//!   ends, and the goal may need more than the skill's tools. The agent reads which
 //!   tools they are; a skill that forks gets an agent of its own, which may use only those.
 
 use std::collections::BTreeSet;

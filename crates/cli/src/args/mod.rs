@@ -3,8 +3,10 @@
 
 pub(crate) mod values;
 
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
+use clap::error::ErrorKind;
 use clap::{Arg, Args as ClapArgs, CommandFactory as _, FromArgMatches as _, Parser};
 use windlass_core::axes::{ModelMode, PermissionProfile, RunControl, WorkMode};
 use windlass_core::reasoning::Effort;
@@ -31,24 +33,55 @@ pub struct Args {
     #[arg(help_heading = GLOBAL)]
     pub log_format: String,
 
-    /// Which conversation the terminal opens
+    /// The conversation that the terminal opens
     #[command(flatten)]
-    pub session: SessionArgs,
+    pub conversation: ConversationArgs,
 
     /// What to do; without it a conversation is opened at this terminal
     #[command(subcommand)]
     pub command: Option<Command>,
 }
 
-/// Which conversation is opened.
-#[derive(Clone, Debug, Default, ClapArgs)]
-pub struct SessionArgs {
+/// Which conversation is opened, and how.
+#[derive(Clone, Debug, ClapArgs)]
+pub struct ConversationArgs {
     /// Continue the last conversation of this directory
     #[arg(long = "continue", short = 'c', conflicts_with = "session")]
     pub continues: bool,
     /// Continue this session: its id or any unique suffix of it
     #[arg(long, value_name = "SESSION")]
     pub session: Option<String>,
+    /// Directory to work in
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub workspace: PathBuf,
+    /// What belongs to the workspace beyond it
+    #[command(flatten)]
+    pub place: PlaceArgs,
+    /// Ask before the conversation and its sub-agents cost more than this [default: no limit]
+    #[arg(long, value_name = "USD", value_parser = values::dollars, allow_hyphen_values = true)]
+    pub budget: Option<f64>,
+    /// Model to use: PROVIDER/NAME or script:FILE; overrides --model-mode
+    #[arg(long, value_name = "MODEL")]
+    pub model: Option<String>,
+    /// Which configured model to use: fast, smart or deep [default: smart]
+    #[arg(long, value_name = "MODE", value_parser = values::one_of(ModelMode::ALL, ModelMode::as_str), hide_possible_values = true)]
+    pub model_mode: Option<ModelMode>,
+    /// Kind of work: chat, plan, build, review, repair or research [default: chat]
+    #[arg(long, value_name = "MODE", value_parser = values::one_of(WorkMode::ALL, WorkMode::as_str), hide_possible_values = true)]
+    pub mode: Option<WorkMode>,
+    /// How far it goes alone: manual, assisted or autonomous [default: manual]
+    #[arg(long, value_name = "CONTROL", value_parser = values::one_of(RunControl::ALL, RunControl::as_str), hide_possible_values = true)]
+    pub control: Option<RunControl>,
+    /// What it may do without asking: restricted, normal, trusted or unrestricted
+    /// [default: normal]
+    #[arg(long, value_name = "PROFILE", value_parser = values::one_of(PermissionProfile::ALL, PermissionProfile::as_str), hide_possible_values = true)]
+    pub permission_profile: Option<PermissionProfile>,
+    /// Work in a directory where another task is working
+    #[arg(long)]
+    pub share: bool,
+    /// Where effects happen
+    #[command(flatten)]
+    pub sandbox: SandboxArgs,
 }
 
 /// How wide help gets.
@@ -59,6 +92,7 @@ const GLOBAL: &str = "Global options";
 const EXAMPLES: &str = "\
 Examples:
   windlass                                a conversation in this directory
+  windlass --continue --mode build        the last one, to build
   windlass demo                           watch it work, without a key
   windlass run \"fix the flaky test\"       work on a goal in this directory
   windlass -p \"what does this crate do?\"  print the answer and nothing else
@@ -74,17 +108,66 @@ Exit codes: 0 done, 1 failed, 2 usage or configuration, 3 blocked on a question,
 
 impl Args {
     /// Parses a command line.
-    pub fn parse_words(words: &[std::ffi::OsString]) -> Result<Self, clap::Error> {
+    pub fn parse_words(words: &[OsString]) -> Result<Self, clap::Error> {
         let mut parser = parser();
         let matches = parser.try_get_matches_from_mut(words)?;
+        if let Some((command, _)) = matches.subcommand()
+            && let Some(option) = conversation_option(&parser, words)
+        {
+            let words = format!(
+                "`--{option}` before a command is for the conversation that `windlass` opens\n\n\
+                 hint: write it behind the command, as `windlass {command} --{option}`, or leave `{command}` out"
+            );
+            return Err(parser.error(ErrorKind::ArgumentConflict, words));
+        }
         Self::from_arg_matches(&matches).map_err(|error| error.format(&mut parser))
     }
 }
 
+/// An option of the conversation that stands before a command. Some commands have options of the same name.
+fn conversation_option(parser: &clap::Command, words: &[OsString]) -> Option<String> {
+    let options = ConversationArgs::augment_args(clap::Command::new("windlass"));
+    let mut rest = words.get(1..)?;
+    while let Some(word) = rest.first() {
+        let count = words_of_option(parser, word)?;
+        let name = option_name(word.to_str()?);
+        let found = options.get_arguments().find(|option| is_named(option, name));
+        if let Some(long) = found.and_then(Arg::get_long) {
+            return Some(long.to_owned());
+        }
+        rest = rest.get(count..)?;
+    }
+    None
+}
+
+fn option_name(word: &str) -> &str {
+    word.split_once('=').map_or(word, |(name, _)| name)
+}
+
+/// Whether an option is written so: `--long` or `-s`.
+fn is_named(option: &Arg, name: &str) -> bool {
+    match name.strip_prefix("--") {
+        Some(long) => option.get_long() == Some(long),
+        None => option.get_short().is_some_and(|short| name == format!("-{short}")),
+    }
+}
+
+/// How many words an option before a command takes, with its value; `None` where the word is not such an option.
+pub fn words_of_option(parser: &clap::Command, word: &OsStr) -> Option<usize> {
+    let word = word.to_str()?;
+    let name = option_name(word);
+    let option = parser.get_arguments().find(|option| is_named(option, name))?;
+    let takes_value = option.get_action().takes_values() && name == word;
+    (option.get_id() != SHORT).then_some(if takes_value { 2 } else { 1 })
+}
+
+/// `-p`, which is short for a command.
+const SHORT: &str = "short";
+
 /// The parser of the command line. The program's help lists the commands in groups.
 pub fn parser() -> clap::Command {
     // `windlass -p GOAL` is rewritten before it is parsed; here it is only shown.
-    let short = Arg::new("short").short('p').long("print").value_name("GOAL");
+    let short = Arg::new(SHORT).short('p').long("print").value_name("GOAL");
     let short = short.help("Work on a goal and print only the answer; short for `run -p`");
     let parser = Args::command().arg(short.display_order(0).help_heading(GLOBAL));
     let heading = *parser.get_styles().get_header();
@@ -107,7 +190,7 @@ pub fn parser() -> clap::Command {
         }
         groups.push('\n');
     }
-    groups += &format!("{heading}{GLOBAL}:{heading:#}");
+    groups += &format!("{heading}Options:{heading:#}");
     parser.help_template(format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}\n{{options}}{{after-help}}"
     ))
@@ -265,7 +348,7 @@ pub struct ResumeArgs {
 #[derive(Debug, ClapArgs)]
 pub struct ServeArgs {
     /// How many tasks run at once [default: `coordinator.worker_tasks`]
-    #[arg(long, value_name = "N", value_parser = values::whole::<usize>)]
+    #[arg(long, value_name = "N", value_parser = values::at_least_one)]
     pub tasks: Option<usize>,
     /// Where effects happen
     #[command(flatten)]

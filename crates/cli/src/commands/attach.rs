@@ -55,18 +55,28 @@ enum Stands {
 
 async fn attach(app: &AppContext, args: &Attach) -> Result<u8, Failure> {
     let tasks = app.coordinator.tasks();
-    let task = tasks.root(tasks.find(&args.task)?)?;
+    follow(app, tasks.root(tasks.find(&args.task)?)?, &args.printing, RECENT).await
+}
+
+/// Watches a task that another process drives, from so many events before now.
+pub(super) async fn follow(
+    app: &AppContext,
+    task: TaskId,
+    printing: &Printing,
+    recent: usize,
+) -> Result<u8, Failure> {
+    let tasks = app.coordinator.tasks();
     let mut interrupts = Interrupts::listen().context("Ctrl-C cannot be listened for")?;
     let records = tasks.journal(task)?;
-    let (before, recent) = records.split_at(records.len().saturating_sub(RECENT).max(1));
+    let (before, recent) = records.split_at(records.len().saturating_sub(recent).max(1));
     let folded = TaskState::fold(before.iter().map(|record| (record.at, &record.event)));
     let state = folded.ok().flatten().map_or_else(|| tasks.state(task), Ok)?;
-    let mut screen = Screen::new(&args.printing, app.style, task, &state);
+    let mut screen = Screen::new(printing, app.style, task, &state);
     // Before anything is shown: who answers what they see types into it.
     let steering = Steering::begin(app, task, screen.is_live());
     recent.iter().for_each(|record| screen.event(record));
     let seen = records.last().map_or(0, |record| record.seq);
-    let last = recent.iter().rev().find_map(result_of);
+    let last = records.iter().rev().find_map(result_of);
     let mut feed = match screen.shows_sub_agents() {
         true => app.coordinator.feed().follow_all(task, seen)?,
         false => app.coordinator.feed().follow(task, seen),
@@ -76,7 +86,7 @@ async fn attach(app: &AppContext, args: &Attach) -> Result<u8, Failure> {
     let stands = match last.filter(is_over) {
         Some(result) if !is_at_work(app, task)? => Stands::Ended(Box::new(result)),
         Some(_) | None => {
-            let watched = Watched { app, task, args, steering };
+            let watched = Watched { app, task, printing, steering };
             watch(watched, &mut screen, feed, &mut interrupts).await?
         }
     };
@@ -109,7 +119,7 @@ fn is_at_work(app: &AppContext, task: TaskId) -> Result<bool, Failure> {
 struct Watched<'a> {
     app: &'a AppContext,
     task: TaskId,
-    args: &'a Attach,
+    printing: &'a Printing,
     steering: Steering<'a>,
 }
 
@@ -119,7 +129,7 @@ async fn watch(
     mut feed: TaskFeed,
     interrupts: &mut Interrupts,
 ) -> Result<Stands, Failure> {
-    let Watched { app, task, args, mut steering } = watched;
+    let Watched { app, task, printing, mut steering } = watched;
     let mut frames = tokio::time::interval(show::FRAME);
     let live = screen.is_live();
     let mut ended = open_result(app, task)?;
@@ -127,7 +137,7 @@ async fn watch(
         if let Some(result) = ended.take() {
             let asks = result.status == ResultStatus::BlockedUser;
             match &result.hitl_request {
-                Some(asked) if asks && app.style.can_ask && !args.printing.json => {
+                Some(asked) if asks && app.style.can_ask && !printing.json => {
                     drop(steering);
                     screen.clear();
                     match ask::inline(app, asked.request_id, interrupts).await? {

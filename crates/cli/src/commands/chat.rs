@@ -7,28 +7,27 @@
 //! - Answers are on stdout, everything else on stderr.
 
 mod input;
+mod opening;
 mod work;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Context as _;
 use clap::Args;
 use windlass_coordinator::slash::{self, Effect, SlashInput};
-use windlass_coordinator::{Coordinator, NewSession, Session, Share, Talk};
-use windlass_core::axes::{Axes, ModelMode, PermissionProfile, RunControl, Surface, WorkMode};
-use windlass_core::id::{QuestionId, SessionId, TaskId};
-use windlass_core::shown::{shown, shown_line};
+use windlass_coordinator::{Session, Talk};
+use windlass_core::id::{QuestionId, TaskId};
+use windlass_core::shown::shown_line;
 
 use super::goal::Goal;
 use super::interrupts::Interrupts;
-use super::{AppContext, Execute, Start, ask, follow_up, run};
-use crate::args::values::{dollars, one_of};
-use crate::args::{PlaceArgs, Printing, SandboxArgs};
-use crate::config::{Config, Flag};
+use super::{AppContext, Execute, Start, ask};
+use crate::args::{ConversationArgs, Printing};
 use crate::failure::{self, Failure};
 use crate::show::{self, note, replies};
-use crate::wiring::{self, Project, place};
+use crate::wiring::Project;
 use input::{Input, NextLine};
+pub(super) use opening::{Opening, open_app};
 use work::Ended;
 
 /// Talk with an agent: a line is a message, `/help` lists the commands
@@ -37,43 +36,9 @@ use work::Ended;
 pub struct Chat {
     /// What to say first
     pub message: Option<String>,
-    /// Continue the last conversation of this directory
-    #[arg(long = "continue", short = 'c', conflicts_with = "session")]
-    pub continues: bool,
-    /// Continue this session: its id or any unique suffix of it
-    #[arg(long, value_name = "SESSION")]
-    pub session: Option<String>,
-    /// Directory to work in
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    pub workspace: PathBuf,
-    /// What belongs to the workspace beyond it
+    /// Which conversation, and how
     #[command(flatten)]
-    pub place: PlaceArgs,
-    /// Ask before the conversation and its sub-agents cost more than this [default: no limit]
-    #[arg(long, value_name = "USD", value_parser = dollars, allow_hyphen_values = true)]
-    pub budget: Option<f64>,
-    /// Model to use: PROVIDER/NAME or script:FILE; overrides --model-mode
-    #[arg(long, value_name = "MODEL")]
-    pub model: Option<String>,
-    /// Which configured model to use: fast, smart or deep [default: smart]
-    #[arg(long, value_name = "MODE", value_parser = one_of(ModelMode::ALL, ModelMode::as_str), hide_possible_values = true)]
-    pub model_mode: Option<ModelMode>,
-    /// Kind of work: chat, plan, build, review, repair or research [default: chat]
-    #[arg(long, value_name = "MODE", value_parser = one_of(WorkMode::ALL, WorkMode::as_str), hide_possible_values = true)]
-    pub mode: Option<WorkMode>,
-    /// How far it goes alone: manual, assisted or autonomous [default: manual]
-    #[arg(long, value_name = "CONTROL", value_parser = one_of(RunControl::ALL, RunControl::as_str), hide_possible_values = true)]
-    pub control: Option<RunControl>,
-    /// What it may do without asking: restricted, normal, trusted or unrestricted
-    /// [default: normal]
-    #[arg(long, value_name = "PROFILE", value_parser = one_of(PermissionProfile::ALL, PermissionProfile::as_str), hide_possible_values = true)]
-    pub permission_profile: Option<PermissionProfile>,
-    /// Work in a directory where another task is working
-    #[arg(long)]
-    pub share: bool,
-    /// Where effects happen
-    #[command(flatten)]
-    pub sandbox: SandboxArgs,
+    pub conversation: ConversationArgs,
     /// Print no progress
     #[arg(long, short)]
     pub quiet: bool,
@@ -92,15 +57,16 @@ Examples:
 A line that begins with a slash is a command; `/help` lists them, Ctrl-D leaves.
 Ctrl-C pauses the work; the next message continues it.";
 
+impl Chat {
+    /// The conversation of a terminal that cannot redraw lines.
+    pub(super) fn plain(conversation: ConversationArgs) -> Self {
+        Self { message: None, conversation, quiet: false, verbose: false }
+    }
+}
+
 impl Execute for Chat {
     fn execute(self, start: Start) -> Result<u8, Failure> {
-        let flags = self.model.iter().map(|model| Flag {
-            flag: "--model".to_owned(),
-            key: "models.model".to_owned(),
-            value: model.clone(),
-        });
-        let flags = flags.collect();
-        let (app, project) = start.sandbox(&self.sandbox).app_in(&self.workspace, flags)?;
+        let (app, project) = open_app(start, &self.conversation)?;
         app.runtime.block_on(Conversation::open(&app, &project, &self)?.talk())
     }
 }
@@ -109,10 +75,7 @@ impl Execute for Chat {
 struct Conversation<'a> {
     app: &'a AppContext,
     args: &'a Chat,
-    coordinator: Coordinator,
-    session: SessionId,
-    /// How the session begins, where it does not exist yet.
-    new: NewSession,
+    opening: Opening,
     printing: Printing,
     user: String,
     /// The exit code that the last work left.
@@ -123,38 +86,19 @@ struct Conversation<'a> {
 
 impl<'a> Conversation<'a> {
     fn open(app: &'a AppContext, project: &Project, args: &'a Chat) -> Result<Self, Failure> {
-        let config = project.config();
-        place::check(&app.environment, &args.workspace, args.place.confirm_workspace)?;
-        // A project's file may make the profile stricter than the user's, and never looser.
-        let own = app.environment.config(Path::new("/"))?.policy.profile;
-        let axes = axes(args, config, own.unwrap_or(PermissionProfile::Normal));
-        config.permits(axes.permission_profile)?;
-        let choice = config.models.for_mode(axes.model_mode)?;
-        follow_up::usable_model(project, &choice)?;
-        // Refused before it is begun; what is configured counts by itself.
-        run::budget(config, &choice.model, args.budget)?;
-        let coordinator = app.coordinator.clone().with_limits(wiring::limits(config));
-        let workspace = follow_up::here(&args.workspace).display().to_string();
-        let user = app.environment.user();
         Ok(Self {
             app,
             args,
-            session: session(&coordinator, args, &workspace)?,
-            coordinator,
-            new: NewSession {
-                added: place::added(&app.environment, &args.place.add_dir)?,
-                cost_budget: args.budget,
-                ..NewSession::new(axes, user.clone(), Some(workspace))
-            },
+            opening: Opening::check(app, project, &args.conversation)?,
             printing: Printing { quiet: args.quiet, verbose: args.verbose, ..Printing::default() },
-            user,
+            user: app.environment.user(),
             code: 0,
             shown: None,
         })
     }
 
     fn session(&self) -> Session<'_> {
-        self.coordinator.session(self.session)
+        self.opening.coordinator.session(self.opening.session)
     }
 
     /// Reads lines and works on them until there are none.
@@ -162,7 +106,7 @@ impl<'a> Conversation<'a> {
         let mut interrupts = Interrupts::listen().context("Ctrl-C cannot be listened for")?;
         let mut input = Input::open(self.app.style).context("standard input cannot be read")?;
         self.greet()?;
-        self.take_over_flags().await?;
+        self.opening.take_over_flags(&self.args.conversation).await?;
         if let Some(first) = &self.args.message {
             input.put_back(first.clone());
         }
@@ -215,30 +159,26 @@ impl<'a> Conversation<'a> {
             return self.command(line).await;
         }
         if let Some(question) = asked {
-            let task = self.coordinator.inbox().answer(question, line, &self.user).await?;
-            return Ok(Some(self.coordinator.tasks().root(task)?));
+            let task = self.opening.coordinator.inbox().answer(question, line, &self.user).await?;
+            return Ok(Some(self.opening.coordinator.tasks().root(task)?));
         }
         self.begin().await?;
         let message = Goal::of_message(line, Path::new("."));
         message.print_notices();
         // Which model reads it may change with the message.
-        let pictures = message.keep_pictures(&self.coordinator, Some(true))?;
+        let pictures = message.keep_pictures(&self.opening.coordinator, Some(true))?;
         let talk = Talk { pictures, ..self.message(message.with_attachments()) };
         let sent = self.session().conversation().send(talk).await?;
         Ok(Some(sent.task()))
     }
 
     fn message(&self, text: String) -> Talk {
-        Talk { share: self.share(), ..Talk::here(text, &self.user) }
-    }
-
-    fn share(&self) -> Share {
-        if self.args.share { Share::Allowed } else { Share::Alone }
+        Talk { share: self.opening.share, ..Talk::here(text, &self.user) }
     }
 
     async fn command(&mut self, line: &str) -> Result<Option<TaskId>, Failure> {
         self.begin().await?;
-        let input = SlashInput { share: self.share(), ..SlashInput::here(line, &self.user) };
+        let input = SlashInput { share: self.opening.share, ..SlashInput::here(line, &self.user) };
         let reply = self.session().run(input).await?;
         replies::print(&reply, self.app.style);
         self.code = 0;
@@ -250,41 +190,7 @@ impl<'a> Conversation<'a> {
 
     /// The session exists from the first line on, and not before: who only looks leaves nothing (MS-021).
     async fn begin(&self) -> Result<(), Failure> {
-        if self.session().exists()? {
-            return Ok(());
-        }
-        self.session().begin(self.new.clone()).await?;
-        if self.args.model.is_some() {
-            self.session().choose_model(self.args.model.as_deref(), &self.user).await?;
-        }
-        Ok(())
-    }
-
-    /// Flags that change a session which exists.
-    async fn take_over_flags(&self) -> Result<(), Failure> {
-        if !self.session().exists()? {
-            return Ok(());
-        }
-        if !self.new.added.is_empty() || self.new.cost_budget.is_some() {
-            let hint = "begin another with `windlass chat`, without `--continue` and `--session`";
-            let words =
-                "`--add-dir` and `--budget` are for a new conversation: this one keeps its own";
-            return Err(Failure::usage(words, hint));
-        }
-        let words = [
-            ("mode", self.args.mode.map(WorkMode::as_str)),
-            ("control", self.args.control.map(RunControl::as_str)),
-            ("permission-profile", self.args.permission_profile.map(PermissionProfile::as_str)),
-            ("model-mode", self.args.model_mode.map(ModelMode::as_str)),
-            ("model", self.args.model.as_deref()),
-        ];
-        for (name, value) in words {
-            if let Some(value) = value {
-                let input = SlashInput::here(format!("/{name} {value}"), &self.user);
-                self.session().run(input).await?;
-            }
-        }
-        Ok(())
+        Ok(self.session().begin(self.opening.new.clone()).await?)
     }
 
     /// A session that is continued may have been left in the middle of something.
@@ -296,7 +202,7 @@ impl<'a> Conversation<'a> {
         let Some(task) = self.session().state().ok().and_then(|state| state.conversation) else {
             return Ok(());
         };
-        let details = self.coordinator.tasks().details(task)?;
+        let details = self.opening.coordinator.tasks().details(task)?;
         if details.view.is_interrupted() {
             note(&format!("resuming {task}, which was interrupted"));
             self.work_on(task, input, interrupts).await?;
@@ -308,14 +214,14 @@ impl<'a> Conversation<'a> {
     fn open_question(&self) -> Result<Option<QuestionId>, Failure> {
         let Ok(state) = self.session().state() else { return Ok(None) };
         let Some(task) = state.conversation else { return Ok(None) };
-        let open = self.coordinator.inbox().below(task)?;
+        let open = self.opening.coordinator.inbox().below(task)?;
         Ok(open.first().map(|asked| asked.row.question.id))
     }
 
     /// Shows a question, once.
     fn show_question(&mut self, question: Option<QuestionId>) -> Result<(), Failure> {
         if let Some(id) = question.filter(|_| self.shown != question)
-            && let Some(asked) = self.coordinator.inbox().get(id)?
+            && let Some(asked) = self.opening.coordinator.inbox().get(id)?
         {
             ask::show_question(self.app, &asked);
             self.shown = question;
@@ -326,7 +232,7 @@ impl<'a> Conversation<'a> {
     /// A line that was not accepted as an answer: the question still waits.
     fn say_how_to_answer(&self, question: Option<QuestionId>) -> Result<(), Failure> {
         let Some(question) = question.filter(|_| !self.app.style.can_ask) else { return Ok(()) };
-        if let Some(asked) = self.coordinator.inbox().get(question)? {
+        if let Some(asked) = self.opening.coordinator.inbox().get(question)? {
             for line in show::answer_with(&asked.row.question) {
                 note(&line);
             }
@@ -357,10 +263,10 @@ impl<'a> Conversation<'a> {
 
     fn greet(&self) -> Result<(), Failure> {
         let known = self.session().state().ok();
-        let axes = known.as_ref().map_or(self.new.axes, |state| state.axes);
+        let axes = known.as_ref().map_or(self.opening.new.axes, |state| state.axes);
         let paint = self.app.style.notes;
         if self.app.style.can_ask {
-            let directory = self.new.workspace.as_deref().unwrap_or_default();
+            let directory = self.opening.new.workspace.as_deref().unwrap_or_default();
             let line = format!("windlass {axes}");
             note(&format!("{}  {}", paint.bold(&line), paint.dim(&shown_line(directory))));
             note(&paint.dim("A line is a message. /help lists commands, Ctrl-D leaves."));
@@ -370,7 +276,7 @@ impl<'a> Conversation<'a> {
 
     fn leave(&self, code: u8) -> u8 {
         if self.session().exists().unwrap_or(false) {
-            let id = self.session;
+            let id = self.opening.session;
             note(
                 &self.app.style.notes.dim(&format!("continue with: windlass chat --session {id}")),
             );
@@ -381,37 +287,3 @@ impl<'a> Conversation<'a> {
 
 /// A question is open: the exit code of `run`.
 const QUESTION: u8 = 3;
-
-/// The session that the arguments name; else a new one.
-pub(super) fn session(
-    coordinator: &Coordinator,
-    args: &Chat,
-    workspace: &str,
-) -> Result<SessionId, Failure> {
-    if let Some(text) = &args.session {
-        return coordinator.sessions().find(text)?.ok_or_else(|| {
-            let hint = "list them with `windlass sessions`";
-            Failure::usage(format!("there is no session `{}`", shown(text)), hint)
-        });
-    }
-    if args.continues {
-        return coordinator.sessions().newest_in(workspace)?.ok_or_else(|| {
-            let hint = "begin one with `windlass chat`";
-            Failure::usage("there is no conversation of this directory to continue", hint)
-        });
-    }
-    Ok(SessionId::new(coordinator.now()))
-}
-
-/// The axes of a new conversation: as flags say, else as configured, else as designed (MS-020). `own` is the
-/// loosest profile that the user's file lets it have.
-pub(super) fn axes(args: &Chat, config: &Config, own: PermissionProfile) -> Axes {
-    let configured = config.policy.profile.map_or(own, |profile| profile.min(own));
-    Axes {
-        work_mode: args.mode.unwrap_or(config.agent.chat_mode),
-        run_control: args.control.unwrap_or(config.agent.chat_control),
-        permission_profile: args.permission_profile.unwrap_or(configured),
-        model_mode: args.model_mode.unwrap_or(config.agent.chat_model_mode),
-        surface: Surface::Tui,
-    }
-}

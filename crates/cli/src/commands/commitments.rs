@@ -2,6 +2,7 @@
 
 mod page;
 
+use std::io::Read as _;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
@@ -241,5 +242,16 @@ fn read(path: &std::path::Path) -> Result<Vec<u8>, Failure> {
     if size.len() > MAX_EVIDENCE_BYTES as u64 {
         return Err(wrong(format!("is larger than {MAX_EVIDENCE_BYTES} bytes")));
     }
-    std::fs::read(path).map_err(|error| wrong(format!("cannot be read: {error}")))
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path);
+    let read =
+        file.and_then(|file| file.take(MAX_EVIDENCE_BYTES as u64 + 1).read_to_end(&mut bytes));
+    match read {
+        // A device has no size of its own.
+        Ok(length) if length > MAX_EVIDENCE_BYTES => {
+            Err(wrong(format!("is larger than {MAX_EVIDENCE_BYTES} bytes")))
+        }
+        Ok(_) => Ok(bytes),
+        Err(error) => Err(wrong(format!("cannot be read: {error}"))),
+    }
 }

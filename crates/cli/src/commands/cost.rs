@@ -68,7 +68,7 @@ pub(super) fn cost(app: &AppContext, args: &Cost) -> Result<u8, Failure> {
         Some(task) => coordinator.costs().of(coordinator.tasks().find(task)?)?,
         None => {
             // Where nothing can be written it is added up again the next time.
-            let _ = app.runtime.block_on(coordinator.costs().keep_sums());
+            let _ = app.runtime.block_on(coordinator.costs().keep_costs());
             coordinator.costs().total(args.limit)?
         }
     };

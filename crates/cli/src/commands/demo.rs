@@ -1,5 +1,5 @@
-//! `demo`: a real small job on the built-in script, in a throwaway directory. It is `run` with nothing
-//! changed but where things are: no key, no network, and of the user's only the list of tasks is touched.
+//! `demo`: a real small job on the built-in script, in a throwaway directory. It is `run`
+//! with other directories: no key, no network, and of the user's data only the list of tasks is touched.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,5 +1,5 @@
-//! `doctor`: is everything sound that work needs; `doctor fix` puts right what needs no model, `doctor heal` has an
-//! agent repair the rest.
+//! `doctor`: checks everything that work needs; `doctor fix` repairs what needs no model, `doctor heal` has an agent
+//! repair the rest.
 
 mod heal;
 

@@ -12,7 +12,7 @@ use windlass_term::numbers;
 use super::interrupts::{Interrupt, Interrupts};
 use super::steering::Steering;
 use super::wait::{self, Waited};
-use super::{AppContext, ask};
+use super::{AppContext, ask, attach};
 use crate::args::Printing;
 use crate::failure::{self, Failure};
 use crate::show::{self, Screen, note};
@@ -29,9 +29,15 @@ pub(super) async fn drive(
     let stop = CancellationToken::new();
     let mut interrupts = Interrupts::listen().context("Ctrl-C cannot be listened for")?;
     let mut screen = Screen::new(printing, app.style, task, &app.coordinator.tasks().state(task)?);
+    let mut has_asked = false;
     loop {
-        let segment = segment(app, task, &mut screen, &stop, &mut interrupts);
-        let Some(result) = segment.await? else { return Ok(failure::INTERRUPTED) };
+        let segment = segment(app, task, &mut screen, &stop, &mut interrupts).await;
+        if has_asked && segment.as_ref().err().is_some_and(|failure| failure.driver().is_some()) {
+            // It was answered in another terminal, and that one has taken it over.
+            screen.clear();
+            return attach::follow(app, task, printing, 0).await;
+        }
+        let Some(result) = segment? else { return Ok(failure::INTERRUPTED) };
         if let Some(until) = wait::parked_until(app, &result, &stop)? {
             match wait::until(app, task, until, &mut screen, &mut interrupts).await? {
                 Waited::Due => continue,
@@ -50,6 +56,7 @@ pub(super) async fn drive(
             Some(asked) => {
                 screen.clear();
                 notify(app, task, "a question waits");
+                has_asked = true;
                 ask::inline(app, asked.request_id, &mut interrupts).await?
             }
             None => {

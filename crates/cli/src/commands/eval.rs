@@ -32,7 +32,7 @@ use crate::config::{Config, Trust};
 use crate::failure::Failure;
 use crate::show::{self, note, out_json};
 use crate::wiring::place::Placed;
-use crate::wiring::trust::Entry;
+use crate::wiring::trust::ApprovableFile;
 use crate::wiring::{self, Environment, mcp, sandbox, skills};
 
 /// Arguments of `skills eval`.
@@ -415,7 +415,7 @@ fn refuse_unapproved(
         let cannot = |why: &str| format!("the grader `{}` {why}", case.grader.display());
         let file = mcp::open(&case.grader).with_context(|| cannot("cannot be read"))?;
         let is_approved = file.is_some_and(|file| {
-            Entry::new(workspace, file).trust(&environment.data) == Trust::Approved
+            ApprovableFile::new(workspace, file).trust(&environment.data) == Trust::Approved
         });
         if !is_approved {
             let hint = "it is a program of this project; look at it with `windlass trust`";

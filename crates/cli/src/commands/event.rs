@@ -4,9 +4,9 @@ use std::io::Read as _;
 
 use anyhow::Context as _;
 use clap::Args;
+use windlass_coordinator::trigger::ExternalEventReceived;
 use windlass_core::id::SessionId;
 use windlass_core::injection::MAX_INJECTION_BYTES;
-use windlass_core::trigger::ExternalEventReceived;
 
 use super::{AppContext, Execute, Start, mail};
 use crate::failure::Failure;

@@ -42,7 +42,7 @@ pub struct Exec {
     /// What belongs to it
     #[command(flatten)]
     pub place: PlaceArgs,
-    /// Print where the output is kept, as JSON
+    /// Print how it ended and what it printed, as JSON
     #[arg(long)]
     pub json: bool,
     /// Where it runs
@@ -56,7 +56,8 @@ Examples:
   windlass exec --sandbox local -- cargo test
   windlass exec \"find / | head -10000\"
 
-What an agent is asked about or denied runs here at once: you typed it.
+What an agent is asked about or denied runs here at once: you typed it. The
+command gets no standard input, as those of an agent.
 Exits as the command does; 128 plus the signal if one ended it, 124 if it
 timed out.";
 
@@ -78,8 +79,8 @@ pub(super) fn exec(app: &AppContext, args: &Exec) -> Result<u8, Failure> {
     })?;
     place::check(&app.environment, &workspace, args.place.confirm_workspace)?;
     let added = place::added(&app.environment, &args.place.add_dir)?;
-    let wanted = Wanted { workspace: &workspace, added, text: args.text() };
-    let ran = app.runtime.block_on(run(&app.environment, &app.coordinator, wanted))?;
+    let request = ExecRequest { workspace: &workspace, added, text: args.text() };
+    let ran = app.runtime.block_on(run(&app.environment, &app.coordinator, request))?;
     if args.json {
         ran.print_json()
     } else {
@@ -89,7 +90,7 @@ pub(super) fn exec(app: &AppContext, args: &Exec) -> Result<u8, Failure> {
 }
 
 /// A command, and where it runs.
-struct Wanted<'a> {
+struct ExecRequest<'a> {
     workspace: &'a Path,
     added: Vec<AddedDirectory>,
     text: String,
@@ -98,9 +99,9 @@ struct Wanted<'a> {
 async fn run(
     environment: &Environment,
     coordinator: &Coordinator,
-    wanted: Wanted<'_>,
+    request: ExecRequest<'_>,
 ) -> Result<Ran, Failure> {
-    let Wanted { workspace, added, text } = wanted;
+    let ExecRequest { workspace, added, text } = request;
     let config = environment.config(workspace)?;
     let now = coordinator.now();
     // The sandbox shows a task its trace; this one has none, but needs the place.
@@ -147,8 +148,8 @@ pub(super) async fn for_person(
         let hint = format!("`windlass explain {}` says more", quoted(text));
         return Err(Failure::usage(format!("denied: {}", explained.reason), hint));
     }
-    let wanted = Wanted { workspace, added: Vec::new(), text: text.to_owned() };
-    let ran = run(environment, coordinator, wanted).await?;
+    let request = ExecRequest { workspace, added: Vec::new(), text: text.to_owned() };
+    let ran = run(environment, coordinator, request).await?;
     let mut printed = String::new();
     for (_, kept) in ran.kept.iter().filter(|(_, kept)| kept.original_size > 0) {
         printed += kept.content.trim_end();
@@ -245,6 +246,8 @@ impl Ran {
     fn print_json(&self) {
         let streams = self.kept.iter().map(|(stream, kept)| (stream.to_string(), json!(kept)));
         let streams: serde_json::Map<_, _> = streams.collect();
-        out_json(&json!({ "id": self.id, "exit": self.words(), "streams": streams }).to_string());
+        let (exit, code) = (self.words(), self.code());
+        let ended = json!({ "id": self.id, "exit": exit, "exit_code": code, "streams": streams });
+        out_json(&ended.to_string());
     }
 }

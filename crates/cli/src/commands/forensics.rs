@@ -1,4 +1,4 @@
-//! `forensics`: why a task stands where it stands.
+//! `forensics`: why a task is in its current state.
 
 use clap::Args;
 use windlass_coordinator::slash::forensics;

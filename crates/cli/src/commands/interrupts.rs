@@ -1,4 +1,4 @@
-//! What asks a run to stop from outside: Ctrl-C, the end of its terminal, and whoever ends processes.
+//! What asks a run to stop from outside: Ctrl-C, the end of its terminal, and a SIGTERM.
 
 use std::future::pending;
 use std::io;

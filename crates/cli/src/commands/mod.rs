@@ -1,5 +1,5 @@
 //! The commands. Each has a file: its arguments, its examples and its code. `commands!` lists them in the order of
-//! `--help`. The last modules below are no commands but parts of them.
+//! `--help`. The last modules below are not commands but parts of them.
 
 mod run;
 mod chat;
@@ -275,12 +275,8 @@ pub fn dispatch(args: Args, hooks: Hooks) -> Result<u8, Failure> {
     let _telemetry = Telemetry::begin(&args.log_format);
     let start = Start { data: args.data, hooks, sandbox: None, record: None };
     match args.command {
-        Some(_) if args.session.continues || args.session.session.is_some() => {
-            let hint = "write them behind the command, or leave the command out";
-            Err(Failure::usage("`--continue` and `--session` before a command open nothing", hint))
-        }
         Some(command) => command.execute(start),
-        None => terminal::open(start, &args.session),
+        None => terminal::open(start, args.conversation),
     }
 }
 

@@ -27,7 +27,7 @@ const TOOL: &str = "echo";
 
 /// One thing that was tried.
 #[derive(Serialize)]
-pub(super) struct Check {
+pub(super) struct AbilityCheck {
     /// What was tried.
     pub ability: &'static str,
     pub works: bool,
@@ -40,7 +40,7 @@ pub(super) struct Tested {
     /// What it answered to a first question, or why it did not.
     pub answer: Result<String, String>,
     /// The rest; none where it does not answer.
-    pub checks: Vec<Check>,
+    pub checks: Vec<AbilityCheck>,
 }
 
 /// Tries one model. Somebody waits for the answer, so the first failure says what is wrong.
@@ -67,7 +67,7 @@ pub(super) async fn test(config: &Config, chosen: &Chosen) -> Tested {
         return Tested { answer, checks: Vec::new() };
     }
     let streamed = tester.parts;
-    let stream = Check {
+    let stream = AbilityCheck {
         ability: "stream",
         works: streamed > 0,
         found: format!("the answer came in {}", numbers::plural(streamed as u64, "part")),
@@ -133,7 +133,7 @@ impl Tester {
     }
 
     /// A call, and an answer to its result: the reasoning before the call goes back with it.
-    async fn tool_call(&mut self) -> Check {
+    async fn tool_call(&mut self) -> AbilityCheck {
         let wanted =
             "Call the tool `echo` once, with the text `one`. After its result, answer `done`.";
         let mut transcript = self.transcript(wanted, &tools());
@@ -153,7 +153,7 @@ impl Tester {
         check("tool call", found)
     }
 
-    async fn parallel_calls(&mut self) -> Check {
+    async fn parallel_calls(&mut self) -> AbilityCheck {
         let wanted = "Call the tool `echo` twice in this one reply: with the text `one` and with the text `two`.";
         let transcript = self.transcript(wanted, &tools());
         let found = self.ask(&transcript).await.and_then(|reply| match reply.calls.len() {
@@ -166,7 +166,7 @@ impl Tester {
     }
 
     /// Reasoning may have been seen already; else a question that is worth a thought is asked.
-    async fn reasoning(&mut self, config: &Config, chosen: &Chosen) -> Check {
+    async fn reasoning(&mut self, config: &Config, chosen: &Chosen) -> AbilityCheck {
         if self.thought.is_none() {
             let effort = chosen.effort.or(Some(Effort::Low));
             // A provider that takes no such effort is asked without.
@@ -185,7 +185,7 @@ impl Tester {
 
 impl Tester {
     /// A picture of one colour, which the model has to name. It is shown also to a model that is not known to see.
-    async fn picture(&mut self, config: &Config, chosen: &Chosen) -> Check {
+    async fn picture(&mut self, config: &Config, chosen: &Chosen) -> AbilityCheck {
         let found = match self.seeing(config, chosen) {
             Err(words) => Err(words),
             Ok(transcript) => self.ask(&transcript).await.and_then(|reply| {
@@ -223,9 +223,9 @@ impl Tester {
     }
 }
 
-fn check(ability: &'static str, found: Result<String, String>) -> Check {
+fn check(ability: &'static str, found: Result<String, String>) -> AbilityCheck {
     let works = found.is_ok();
-    Check { ability, works, found: found.unwrap_or_else(|words| words) }
+    AbilityCheck { ability, works, found: found.unwrap_or_else(|words| words) }
 }
 
 fn tools() -> [ToolSpec; 1] {

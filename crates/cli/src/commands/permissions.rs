@@ -8,6 +8,7 @@ use windlass_coordinator::views::Filter;
 use windlass_core::id::TaskId;
 use windlass_core::injection::Control;
 use windlass_core::policy::{AllowRule, Class, Pattern};
+use windlass_core::shown::{shown_line, shown_path};
 use windlass_shell::{Context, analyze};
 
 use super::{AppContext, Execute, Start};
@@ -99,9 +100,10 @@ fn allow(app: &AppContext, text: &str, project: bool) -> Result<u8, Failure> {
     let given = app.coordinator.standing_rules().allow(&pattern, directory.as_deref(), &user);
     let number = app.runtime.block_on(given)?;
     let place = match &directory {
-        Some(directory) => format!("in {}", directory.display()),
+        Some(directory) => format!("in {}", shown_path(directory)),
         None => "in every project".to_owned(),
     };
+    let pattern = shown_line(&pattern.to_string());
     show::note(&format!(
         "rule {number}: `{pattern}` is allowed {place}, for tasks that start or resume from now on"
     ));
@@ -115,11 +117,11 @@ fn parse(text: &str) -> Result<Pattern, Failure> {
         text.trim_start().starts_with(|c: char| c.is_ascii_alphanumeric() || c == '.' || c == '/');
     let pattern = Pattern::new(text).filter(|_| named);
     let pattern = pattern.ok_or_else(|| {
-        Failure::usage(format!("`{text}` is not a pattern of a command"), example)
+        Failure::usage(format!("`{}` is not a pattern of a command", shown_line(text)), example)
     })?;
     let analysis = analyze(text, &Context::new("/workspace", "/home"));
     if analysis.assessment.class == Class::Catastrophic {
-        let reason = &analysis.assessment.reason;
+        let (text, reason) = (shown_line(text), &analysis.assessment.reason);
         return Err(Failure::usage(
             format!("no rule can allow `{text}`, which is denied under every profile: {reason}"),
             "see `windlass explain` for what would be asked instead",
@@ -213,13 +215,14 @@ fn list(app: &AppContext, task: Option<&str>, json: bool) -> Result<u8, Failure>
     }
     for rule in &standing {
         let place = rule.directory.as_deref().unwrap_or("every project");
-        out(&format!("{:>3}  {}  ({place})", rule.number, rule.pattern));
+        let (pattern, place) = (shown_line(&rule.pattern.to_string()), shown_line(place));
+        out(&format!("{:>3}  {pattern}  ({place})", rule.number));
     }
     if !session.is_empty() {
         out("Rules of sessions, from `Allow All` (revoke with `windlass permissions --revoke N`)");
     }
     for (index, (task, rule)) in session.iter().enumerate() {
-        out(&format!("{:>3}  {task}  {rule}", index + 1));
+        out(&format!("{:>3}  {task}  {}", index + 1, shown_line(&rule.to_string())));
     }
     Ok(0)
 }

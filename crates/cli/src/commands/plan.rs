@@ -190,13 +190,13 @@ fn resolution(text: &str) -> Result<Resolution, String> {
 }
 
 /// What a subcommand works with.
-struct Call<'a> {
+struct PlanContext<'a> {
     app: &'a AppContext,
     directory: &'a Path,
     json: bool,
 }
 
-impl Call<'_> {
+impl PlanContext<'_> {
     /// The issues, decisions and snapshots of the directory's project.
     fn notes(&self) -> Result<Notes<'_>, Failure> {
         Ok(self.app.coordinator.plans().notes(self.directory)?)
@@ -226,19 +226,21 @@ impl Execute for PlanCommand {
             return run::run(start, &workspace, json, *run);
         }
         let (app, _) = start.app_in(&workspace, Vec::new())?;
-        let call = Call { app: &app, directory: &workspace, json };
+        let context = PlanContext { app: &app, directory: &workspace, json };
         match action {
             PlanAction::Run(_) => unreachable!("carried out above"),
-            PlanAction::New { name, template } => files::new(&call, &name, &template),
-            PlanAction::List => files::list(&call),
-            PlanAction::Validate { plan } => files::validate(&call, plan.as_deref()),
-            PlanAction::Show { plan } => files::show(&call, plan.as_deref()),
-            PlanAction::Activate { plan, again } => files::activate(&call, plan.as_deref(), again),
-            PlanAction::Status { plan } => run::status(&call, plan.as_deref()),
-            PlanAction::ValidatePrompts { plan, all, strict } => {
-                files::validate_prompts(&call, plan.as_deref(), all, strict)
+            PlanAction::New { name, template } => files::new(&context, &name, &template),
+            PlanAction::List => files::list(&context),
+            PlanAction::Validate { plan } => files::validate(&context, plan.as_deref()),
+            PlanAction::Show { plan } => files::show(&context, plan.as_deref()),
+            PlanAction::Activate { plan, again } => {
+                files::activate(&context, plan.as_deref(), again)
             }
-            PlanAction::ListTemplates { check } => files::templates(&call, &check),
+            PlanAction::Status { plan } => run::status(&context, plan.as_deref()),
+            PlanAction::ValidatePrompts { plan, all, strict } => {
+                files::validate_prompts(&context, plan.as_deref(), all, strict)
+            }
+            PlanAction::ListTemplates { check } => files::templates(&context, &check),
             PlanAction::Schema => {
                 show::out(windlass_coordinator::plans::SCHEMA.trim_end());
                 Ok(0)
@@ -247,7 +249,7 @@ impl Execute for PlanCommand {
                 show::out(windlass_coordinator::plans::GUIDANCE.trim_end());
                 Ok(0)
             }
-            action => ledger::execute(&call, action),
+            action => ledger::execute(&context, action),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `skills proposals`: what tasks here have in common, and the skill that would come of it.
+//! `skills proposals`: what tasks here have in common, and the skill that would be written for it.
 
 mod accepting;
 mod draft;

@@ -4,11 +4,11 @@ use std::path::Path;
 
 use clap::Args;
 use windlass_coordinator::slash::{self, Effect, SlashInput};
+use windlass_coordinator::trigger::UserMessageReceived;
 use windlass_coordinator::{Coordinator, FollowUp, Handled};
 use windlass_core::id::SessionId;
 use windlass_core::picture::Picture;
 use windlass_core::state::TaskState;
-use windlass_core::trigger::UserMessageReceived;
 use windlass_term::strip_controls;
 
 use super::goal::Goal;

@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use windlass_coordinator::bus::{Bus, Embedded, InStream, Redis};
 use windlass_coordinator::{Activity, Coordinator, Lease, Service, open_files};
+use windlass_core::axes::ModelMode;
 use windlass_core::command::{ResultStatus, TaskResult};
 use windlass_core::id::{CommandId, TaskId};
 use windlass_core::shown::{shown, shown_line};
@@ -55,19 +56,19 @@ impl Execute for Serve {
         let hooks = start.hooks.clone();
         let app = start.app_for_service(&self.options)?;
         let writer = Arc::new(app.accepting(hooks));
-        run(&app, &self.options, Part::Whole(self.http, writer))
+        run(&app, &self.options, ServiceRole::Whole(self.http, writer))
     }
 }
 
 /// What a service is there for.
-pub(super) enum Part {
+pub(super) enum ServiceRole {
     /// It takes commands, drives tasks, and is there for people: it alone opens a socket.
     Whole(HttpArgs, Arc<dyn SkillWriter>),
     /// Driving tasks: it takes commands, and leaves what people say to a coordinator.
     Worker,
 }
 
-impl Part {
+impl ServiceRole {
     const fn name(&self) -> &'static str {
         match self {
             Self::Whole(..) => "serving",
@@ -84,7 +85,7 @@ impl Part {
 }
 
 /// Serves until a signal says stop, and then until every task is paused.
-pub(super) fn run(app: &AppContext, args: &ServeArgs, part: Part) -> Result<u8, Failure> {
+pub(super) fn run(app: &AppContext, args: &ServeArgs, role: ServiceRole) -> Result<u8, Failure> {
     // What a project says about itself is read for each task, in its own directory.
     let config = app.environment.config(Path::new("/"))?;
     app.runtime.block_on(async {
@@ -106,20 +107,24 @@ pub(super) fn run(app: &AppContext, args: &ServeArgs, part: Part) -> Result<u8, 
         }
         let service = Service {
             name: name(),
-            streams: part.streams(),
+            streams: role.streams(),
             tasks,
             claim_after: config.coordinator.claim_after_ms,
             drain: config.coordinator.drain_seconds,
         };
-        let server = match &part {
-            Part::Whole(args, writer) => {
+        let server = match &role {
+            ServiceRole::Whole(args, writer) => {
                 let writer = Arc::clone(writer);
                 http::listen(&app.environment, &config, args, &coordinator, writer).await?
             }
-            Part::Worker => None,
+            ServiceRole::Worker => None,
         };
         let (place, process) = (shown_line(&bus.place()), std::process::id());
-        note(&format!("{}, up to {tasks} tasks at once; {place}; process {process}", part.name()));
+        let up_to = numbers::plural(tasks, "task");
+        note(&format!("{}, up to {up_to} at once; {place}; process {process}", role.name()));
+        if config.models.for_mode(ModelMode::Smart).is_err() {
+            note("notice: no model is configured, so tasks fail; `windlass models` says how to set one up");
+        }
         server.as_ref().map(http::announce).transpose()?;
         until_stopped(service, coordinator, bus, server, signals).await
     })

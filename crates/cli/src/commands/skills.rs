@@ -1,4 +1,4 @@
-//! `skills`: which there are, one of them, a new one, what is wrong.
+//! `skills`: lists skills, shows one, makes a new one, and checks for errors.
 
 use std::fs;
 use std::path::{Path, PathBuf};

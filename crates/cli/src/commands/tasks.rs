@@ -125,13 +125,13 @@ fn here(app: &AppContext, filter: &Filter) -> Result<Vec<TaskView>, Failure> {
 }
 
 /// A task and how deep it stands below one that is listed.
-struct Listed {
+struct TaskLine {
     task: TaskView,
     depth: usize,
 }
 
 /// Sub-agents right below the task that started them, the oldest first.
-fn in_families(tasks: Vec<TaskView>) -> Vec<Listed> {
+fn in_families(tasks: Vec<TaskView>) -> Vec<TaskLine> {
     let ids: BTreeSet<TaskId> = tasks.iter().map(|task| task.row.id).collect();
     let (children, roots): (Vec<_>, Vec<_>) = tasks
         .into_iter()
@@ -141,19 +141,20 @@ fn in_families(tasks: Vec<TaskView>) -> Vec<Listed> {
         let parent = child.row.parent_id.unwrap_or(child.row.id);
         by_parent.entry(parent).or_default().push(child);
     }
-    let mut open: Vec<_> = roots.into_iter().rev().map(|task| Listed { task, depth: 0 }).collect();
+    let mut open: Vec<_> =
+        roots.into_iter().rev().map(|task| TaskLine { task, depth: 0 }).collect();
     let mut listed = Vec::new();
     while let Some(next) = open.pop() {
         let (id, depth) = (next.task.row.id, next.depth + 1);
         // The newest comes first in the list, so the oldest is the last to be pushed.
         let below = by_parent.remove(&id).unwrap_or_default();
-        open.extend(below.into_iter().map(|task| Listed { task, depth }));
+        open.extend(below.into_iter().map(|task| TaskLine { task, depth }));
         listed.push(next);
     }
     listed
 }
 
-fn print(app: &AppContext, tasks: &[Listed], questions: Vec<String>, schedules: &[ScheduleRow]) {
+fn print(app: &AppContext, tasks: &[TaskLine], questions: Vec<String>, schedules: &[ScheduleRow]) {
     if !tasks.is_empty() {
         let mut lines = table(app, tasks);
         if let Some(headings) = lines.first_mut() {
@@ -183,7 +184,7 @@ fn section(app: &AppContext, title: &str, lines: Vec<String>) {
 
 /// The lines of the table, headings first, each with as much of its goal as fits behind it. A terminal
 /// that is too narrow for all columns gets the more important ones.
-fn table(app: &AppContext, tasks: &[Listed]) -> Vec<String> {
+fn table(app: &AppContext, tasks: &[TaskLine]) -> Vec<String> {
     let now = app.coordinator.now();
     let home = app.environment.variables.get("HOME").map_or("", String::as_str);
     let mut columns: Vec<(&str, Vec<String>)> = vec![
@@ -230,7 +231,7 @@ fn table(app: &AppContext, tasks: &[Listed]) -> Vec<String> {
     joined.collect()
 }
 
-fn column(tasks: &[Listed], cell: impl Fn(&Listed) -> String) -> Vec<String> {
+fn column(tasks: &[TaskLine], cell: impl Fn(&TaskLine) -> String) -> Vec<String> {
     tasks.iter().map(cell).collect()
 }
 
@@ -284,7 +285,7 @@ fn cost_words(task: &TaskView) -> String {
 }
 
 /// What the listed tasks ask, and about which command or file.
-fn questions(app: &AppContext, tasks: &[Listed]) -> Result<Vec<String>, Failure> {
+fn questions(app: &AppContext, tasks: &[TaskLine]) -> Result<Vec<String>, Failure> {
     let listed: BTreeSet<_> = tasks.iter().map(|one| one.task.row.id).collect();
     let open = app.coordinator.inbox().open()?.into_iter();
     let line = |asked: OpenQuestion| {

@@ -1,14 +1,13 @@
 //! `windlass` by itself: a conversation in this directory, at the interactive terminal.
 
-use std::ffi::OsString;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 
 use anyhow::anyhow;
-use windlass_coordinator::{BoxFuture, Coordinator, Error, NewSession};
-use windlass_core::axes::{Axes, PermissionProfile};
+use windlass_coordinator::{BoxFuture, Coordinator, Error, NewSession, Share};
+use windlass_core::axes::Axes;
 use windlass_core::id::{SessionId, TaskId};
 use windlass_core::shown::{shown, shown_line, shown_path};
 use windlass_tui::app::Settings;
@@ -17,49 +16,40 @@ use windlass_tui::keymap::Keymap;
 use windlass_tui::terminal::KeyModes;
 use windlass_tui::{Failed, Left};
 
-use super::chat::{self, Chat};
+use super::chat::{self, Chat, Opening};
 use super::goal::Goal;
-use super::{AppContext, Command, Execute as _, Start, config, exec, follow_up};
-use crate::args::{Args, SessionArgs};
+use super::{AppContext, Execute as _, Start, config, exec};
+use crate::args::ConversationArgs;
 use crate::config::types::{Editing, Notify, TerminalScreen};
 use crate::config::{Config, edit};
 use crate::failure::Failure;
 use crate::show::note;
-use crate::wiring::{self, Environment, Project, place};
+use crate::wiring::{Environment, Project};
 
 /// Opens the terminal; where that cannot redraw lines, the conversation is in plain lines.
-pub(super) fn open(start: Start, args: &SessionArgs) -> Result<u8, Failure> {
+pub(super) fn open(start: Start, args: ConversationArgs) -> Result<u8, Failure> {
     let style = windlass_term::TerminalStyle::detect();
     if !style.can_ask || !style.is_stdout_terminal {
         let hint = "`windlass chat` reads lines from a pipe; `windlass run \"…\"` works on a goal";
         return Err(Failure::usage("there is no terminal to open a conversation at", hint));
     }
-    let chat = chat_with(args)?;
     if !style.can_redraw {
-        return chat.execute(start);
+        return Chat::plain(args).execute(start);
     }
-    let (app, project) = start.app_in(Path::new("."), Vec::new())?;
-    let config = project.config();
-    place::check(&app.environment, Path::new("."), false)?;
-    // A project's file may make the profile stricter than the user's, and never looser.
-    let own = app.environment.config(Path::new("/"))?.policy.profile;
-    let axes = chat::axes(&chat, config, own.unwrap_or(PermissionProfile::Normal));
-    config.permits(axes.permission_profile)?;
-    let chosen = config.models.for_mode(axes.model_mode)?;
-    follow_up::usable_model(&project, &chosen)?;
-    let coordinator = app.coordinator.clone().with_limits(wiring::limits(config));
-    let workspace = follow_up::here(Path::new("."));
-    let session = chat::session(&coordinator, &chat, &workspace.display().to_string())?;
+    let (app, project) = chat::open_app(start, &args)?;
+    let opening = Opening::check(&app, &project, &args)?;
+    app.runtime.block_on(opening.take_over_flags(&args))?;
+    let Opening { coordinator, session, new, chosen, workspace, share } = opening;
     let host = CommandLine {
         environment: app.environment.clone(),
         coordinator: coordinator.clone(),
         workspace: workspace.clone(),
     };
-    let new = NewSession::new(axes, app.environment.user(), Some(workspace.display().to_string()));
     let options = options(&app, &project, &workspace, session, new)?;
     let options = Options {
         model: chosen.model.to_string(),
         effort: chosen.effort.map(|effort| effort.to_string()),
+        share,
         ..options
     };
     let left = app.runtime.block_on(windlass_tui::run(coordinator, Arc::new(host), options));
@@ -69,19 +59,6 @@ pub(super) fn open(start: Start, args: &SessionArgs) -> Result<u8, Failure> {
         Err(Failed::Terminal(error)) => {
             Err(anyhow::Error::from(error).context("the terminal cannot be used").into())
         }
-    }
-}
-
-/// The same conversation as `windlass chat` would have with these arguments.
-fn chat_with(args: &SessionArgs) -> Result<Chat, Failure> {
-    let mut words = vec![OsString::from("windlass"), "chat".into()];
-    words.extend(args.continues.then(|| OsString::from("--continue")));
-    if let Some(session) = &args.session {
-        words.extend([OsString::from("--session"), session.into()]);
-    }
-    match Args::parse_words(&words) {
-        Ok(Args { command: Some(Command::Chat(chat)), .. }) => Ok(chat),
-        Ok(_) | Err(_) => Err(anyhow!("the arguments of `windlass chat` have changed").into()),
     }
 }
 
@@ -109,7 +86,8 @@ fn options(
     let project_name = workspace.file_name().map(|name| name.to_string_lossy().into_owned());
     let settings = Settings {
         paint: app.style.results,
-        animation: config.tui.animation,
+        animation: config.tui.animation && !config.tui.screen_reader,
+        screen_reader: config.tui.screen_reader,
         keymap: keymap(config)?,
         project: project_name.unwrap_or_else(|| "/".to_owned()),
         user: app.environment.user(),
@@ -134,6 +112,7 @@ fn options(
         key_modes: KeyModes { enhanced: config.tui.enhanced_keys, is_tmux },
         unicode: is_unicode(&variable),
         title: config.tui.title,
+        mouse: config.tui.mouse,
         rewrap: config.tui.rewrap,
         state: app.environment.data.join("terminal"),
         workspace: workspace.to_owned(),
@@ -142,6 +121,7 @@ fn options(
         new,
         model: String::new(),
         effort: None,
+        share: Share::Alone,
         message: None,
         greeting: Vec::new(),
     })

@@ -14,7 +14,7 @@ use crate::config::report::Row;
 use crate::config::{self, Config, File, Sources, Trust};
 use crate::failure::Failure;
 use crate::show::{self, note, out};
-use crate::wiring::trust::Entry;
+use crate::wiring::trust::ApprovableFile;
 use crate::wiring::{self, Environment, contract, mcp};
 
 /// Approve what this project's files set and run, as they are now
@@ -54,7 +54,7 @@ pub(super) fn trust(environment: &Environment, args: &ApproveProject) -> Result<
             "a project without that file, a contract, plans, MCP servers or skills with hooks needs no approval",
         ));
     }
-    let unknown = |entry: &Entry| entry.trust(&environment.data) == Trust::Unknown;
+    let unknown = |entry: &ApprovableFile| entry.trust(&environment.data) == Trust::Unknown;
     let (entries, known): (Vec<_>, Vec<_>) = entries.into_iter().partition(unknown);
     if entries.is_empty() {
         note(&format!("already approved: {}", names(&known)));
@@ -91,17 +91,17 @@ pub(super) fn trust(environment: &Environment, args: &ApproveProject) -> Result<
     Ok(0)
 }
 
-fn names(entries: &[Entry]) -> String {
+fn names(entries: &[ApprovableFile]) -> String {
     shown_line(&plain_names(entries))
 }
 
-fn plain_names(entries: &[Entry]) -> String {
+fn plain_names(entries: &[ApprovableFile]) -> String {
     let names = entries.iter().map(|entry| format!("`{}`", entry.file.path.display()));
     names.collect::<Vec<_>>().join(", ")
 }
 
 /// Files of a project that do nothing, or not all they say, before a person has approved them.
-fn approvable(environment: &Environment, workspace: &Path) -> Result<Vec<Entry>, Failure> {
+fn approvable(environment: &Environment, workspace: &Path) -> Result<Vec<ApprovableFile>, Failure> {
     let skills = wiring::skills::now(environment, workspace);
     let of_project = |skill: &&Skill| skill.scope == Scope::Project;
     let servers = mcp::skill_files(&skills).into_iter();
@@ -117,20 +117,24 @@ fn approvable(environment: &Environment, workspace: &Path) -> Result<Vec<Entry>,
         .chain(graders.map(|case| case.grader))
         .chain(wiring::workflows::files(workspace))
         .chain(wiring::plan_files(workspace));
-    let mut entries: Vec<Entry> = Vec::new();
+    let mut entries: Vec<ApprovableFile> = Vec::new();
     for path in paths {
         if entries.iter().any(|entry| entry.file.path == path) {
             continue;
         }
         let file =
             mcp::open(&path).with_context(|| format!("`{}` cannot be read", path.display()))?;
-        entries.extend(file.map(|file| Entry::new(workspace, file)));
+        entries.extend(file.map(|file| ApprovableFile::new(workspace, file)));
     }
     Ok(entries)
 }
 
 /// Everything that an approval of this entry would be for.
-fn show_entry(environment: &Environment, workspace: &Path, entry: &Entry) -> Result<(), Failure> {
+fn show_entry(
+    environment: &Environment,
+    workspace: &Path,
+    entry: &ApprovableFile,
+) -> Result<(), Failure> {
     let paint = TerminalStyle::detect().results;
     let file = &entry.file;
     out(&paint.bold(&format!("{}:", shown_path(&file.path))));

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::serve::{self, Part};
+use super::serve::{self, ServiceRole};
 use super::{Execute, Start};
 use crate::args::ServeArgs;
 use crate::failure::Failure;
@@ -26,6 +26,6 @@ within seconds.";
 
 impl Execute for Worker {
     fn execute(self, start: Start) -> Result<u8, Failure> {
-        serve::run(&start.app_for_service(&self.options)?, &self.options, Part::Worker)
+        serve::run(&start.app_for_service(&self.options)?, &self.options, ServiceRole::Worker)
     }
 }

@@ -10,6 +10,7 @@ use windlass_coordinator::workflows::{
 };
 use windlass_core::injection::Control;
 use windlass_core::shown::{shown, shown_line, shown_path};
+use windlass_core::status::StatusReason;
 use windlass_core::text::one_line;
 use windlass_term::Table;
 
@@ -333,13 +334,24 @@ fn print(app: &AppContext, view: &RunView) {
             shown_line(&one_line(step.error.as_deref().unwrap_or_default(), 60)),
         ]);
     }
-    show::print_table(&table);
+    match view.steps.is_empty() {
+        true => out("no step has begun"),
+        false => show::print_table(&table),
+    }
     for tree in &view.worktrees {
         let why = tree.detail.as_ref().map(|why| format!(" ({})", shown_line(why)));
         let path = shown_line(&tree.path);
         let (state, why) = (&tree.state, why.unwrap_or_default());
-        let remark = remark(tree.standing);
-        out(&format!("worktree {state}{remark}: {path} on {}{why}", tree.branch));
+        let remarks = tree.remarks().into_iter().map(|one| format!(", {}", shown_line(&one)));
+        let remark = format!("{}{}", remark(tree.standing), remarks.collect::<String>());
+        let branch = match tree.branch.is_empty() {
+            true => String::new(),
+            false => format!(" on {}", tree.branch),
+        };
+        out(&format!("worktree {state}{remark}: {path}{branch}{why}"));
+    }
+    for link in &view.pull_requests {
+        out(&format!("pull request: {}", shown_line(link)));
     }
     for worker in &view.workers {
         let (step, activity) = (worker.step.clone(), worker.activity.clone());
@@ -349,6 +361,9 @@ fn print(app: &AppContext, view: &RunView) {
         for claim in &worker.claims {
             out(&format!("worker {step}: will edit {}", shown_line(claim)));
         }
+    }
+    if view.reason == StatusReason::Question {
+        note("`windlass inbox` shows what it asks");
     }
     if view.standing == Standing::LeftOver {
         note("`windlass workflow prune --dry-run` says what can go, and why the rest stays");

@@ -113,7 +113,7 @@ pub enum Value {
 
 /// A value was refused; the text says what is wrong with it, or is empty where what is allowed says it all.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Refused(pub String);
+pub struct InvalidValue(pub String);
 
 /// The longest time a setting takes: a year. Beyond it, someone meant another unit.
 pub const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
@@ -125,8 +125,8 @@ const FOREVER: &str = "forever";
 
 impl ValueKind {
     /// Reads a value as it was written.
-    pub fn read(self, raw: &Raw) -> Result<Value, Refused> {
-        let refused = Refused::default;
+    pub fn read(self, raw: &Raw) -> Result<Value, InvalidValue> {
+        let refused = InvalidValue::default;
         match self {
             Self::Whole(min, max) => {
                 let number = whole(raw).filter(|number| (min..=max).contains(number));
@@ -175,7 +175,7 @@ impl ValueKind {
             Self::Addresses => written::addresses(raw).map(Value::List),
             Self::Model => {
                 let name = text(raw).ok_or_else(refused)?;
-                name.trim().parse().map(Value::Model).map_err(Refused)
+                name.trim().parse().map(Value::Model).map_err(InvalidValue)
             }
             Self::Mode => written::mode(raw).map(Value::Mode),
             Self::Pairs => written::texts(raw).map(Value::Pairs).ok_or_else(refused),

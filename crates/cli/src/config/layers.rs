@@ -37,7 +37,7 @@ pub(super) struct Layers {
 }
 
 impl Layers {
-    pub(super) fn over(values: Values) -> Self {
+    pub(super) fn new(values: Values) -> Self {
         Self { values, errors: Vec::new(), notices: Vec::new() }
     }
 

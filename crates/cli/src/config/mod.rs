@@ -120,7 +120,7 @@ pub struct Config {
 impl Config {
     /// Merges all sources over the defaults.
     pub fn load(sources: &Sources) -> Result<Self, ConfigErrors> {
-        let mut layers = Layers::over(Values::defaults());
+        let mut layers = Layers::new(Values::defaults());
         if let Some(file) = &sources.user {
             layers.file(&file.path, &file.text, FileTrust::User);
         }
@@ -203,7 +203,7 @@ impl Config {
                 preserve_recent_turns.map(|n| whole(n.into())),
             ),
         ];
-        let mut layers = Layers::over(self.values.clone());
+        let mut layers = Layers::new(self.values.clone());
         for (field, key, value) in given {
             if let (Some(setting), Some(value)) = (Setting::find(key), value) {
                 layers.give(setting, &value, Source::Task(field));

@@ -491,6 +491,14 @@ section! {
         tls_certificate: Option<String> = ValueKind::Text, "", User;
         /// A file with the certificate's key, in PEM.
         tls_key: Option<String> = ValueKind::Text, "", User;
+        /// Where a notice goes when a question stays open, or when a task has failed or is stuck: an address that takes a POST of the text, such as `https://ntfy.sh/YOUR-TOPIC`. Nothing is sent while a page is in sight.
+        notify_url: Option<Base> = HTTP, "", User;
+        /// Sent to it as a bearer token.
+        notify_token: Option<SecretString> = ValueKind::Secret, "", User, "WINDLASS_NOTIFY_TOKEN";
+        /// How long something waits before a notice is sent.
+        notify_after_seconds: Duration = seconds(1, 86_400), "30", User;
+        /// Where you reach the page from elsewhere, for the link in a notice.
+        public_url: Option<Base> = HTTP, "", User;
         /// People besides you, by name: `[server.users.NAME]` with `token_sha256` (64 digits) and `access` (`viewer` sees everything, `operator` sees and changes what is theirs, `admin` everything).
         users: Tables = ValueKind::Tables, "", User;
     }
@@ -511,10 +519,14 @@ section! {
         screen: TerminalScreen = ValueKind::Word(&["inline", "full"]), "inline", User;
         /// Whether anything moves: spinners, the pulse of an autonomous session.
         animation: bool = ValueKind::Switch, "true", User;
+        /// Whether everything is said in plain lines, for a screen reader: no spinners, signs or boxes, nothing that moves.
+        screen_reader: bool = ValueKind::Switch, "false", User, "WINDLASS_SCREEN_READER";
         /// Whether the title of the window says the mode.
         title: bool = ValueKind::Switch, "true", User;
         /// Whether what was printed is printed again when the window gets another width. That clears the scrollback.
         rewrap: bool = ValueKind::Switch, "true", User;
+        /// Whether the wheel scrolls where `screen` is `full`. Then hold Shift to select text with the mouse.
+        mouse: bool = ValueKind::Switch, "true", User;
         /// How keys edit what you write: as in a shell, or as in vi; `/vim` switches over.
         editing: Editing = ValueKind::Word(&["readline", "vim"]), "readline", User;
         /// Whether keys are asked for by the enhanced keyboard protocol. Switch it off where a terminal handles it badly.

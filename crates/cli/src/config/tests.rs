@@ -163,12 +163,18 @@ fn every_setting_has_the_designed_default() {
     server.base_path                           not set                          default
     server.tls_certificate                     not set                          default
     server.tls_key                             not set                          default
+    server.notify_url                          not set                          default
+    server.notify_token                        not set                          default
+    server.notify_after_seconds                30                               default
+    server.public_url                          not set                          default
     server.users                               none                             default
     ui.notify                                  off                              default
     tui.screen                                 inline                           default
     tui.animation                              true                             default
+    tui.screen_reader                          false                            default
     tui.title                                  true                             default
     tui.rewrap                                 true                             default
+    tui.mouse                                  true                             default
     tui.editing                                readline                         default
     tui.enhanced_keys                          true                             default
     tui.status                                 time, plan, tokens, cost, context, model, effort default

@@ -11,7 +11,7 @@ use serde_json::Value as Json;
 use url::Url;
 use windlass_core::reasoning::Effort;
 
-use super::kind::{Refused, Unit, YEAR};
+use super::kind::{InvalidValue, Unit, YEAR};
 use super::types::{Base, ByteSize, ClassRule, ModeModel, Pairs, SandboxMode, Tables, Timeout};
 
 /// A value as it was written.
@@ -128,11 +128,11 @@ pub(super) fn sandbox(raw: &Raw) -> Option<SandboxMode> {
     word.parse().ok()
 }
 
-pub(super) fn addresses(raw: &Raw) -> Result<Vec<String>, Refused> {
-    let list = list(raw).ok_or_else(Refused::default)?;
+pub(super) fn addresses(raw: &Raw) -> Result<Vec<String>, InvalidValue> {
+    let list = list(raw).ok_or_else(InvalidValue::default)?;
     match list.iter().find(|item| !is_network(item)) {
         None => Ok(list),
-        Some(item) => Err(Refused(format!("`{item}` is neither an address nor a network"))),
+        Some(item) => Err(InvalidValue(format!("`{item}` is neither an address nor a network"))),
     }
 }
 
@@ -150,10 +150,10 @@ fn is_network(text: &str) -> bool {
 }
 
 /// Tables of exactly `pattern` and one other text.
-pub(super) fn pairs(raw: &Raw, other: &str) -> Result<Vec<(String, String)>, Refused> {
-    let Raw::List(items) = raw else { return Err(Refused::default()) };
+pub(super) fn pairs(raw: &Raw, other: &str) -> Result<Vec<(String, String)>, InvalidValue> {
+    let Raw::List(items) = raw else { return Err(InvalidValue::default()) };
     let read = |(index, item): (usize, &Raw)| {
-        let refused = |what: String| Refused(format!("entry {} {what}", index + 1));
+        let refused = |what: String| InvalidValue(format!("entry {} {what}", index + 1));
         let Raw::Table(fields) = item else { return Err(refused("is not a table".to_owned())) };
         if let Some(name) = fields.keys().find(|name| *name != "pattern" && *name != other) {
             return Err(refused(format!("has `{}`, which is not known", name)));
@@ -168,25 +168,25 @@ pub(super) fn pairs(raw: &Raw, other: &str) -> Result<Vec<(String, String)>, Ref
 }
 
 /// A model, or a table of a model and an effort.
-pub(super) fn mode(raw: &Raw) -> Result<ModeModel, Refused> {
+pub(super) fn mode(raw: &Raw) -> Result<ModeModel, InvalidValue> {
     let Raw::Table(fields) = raw else {
-        let name = text(raw).ok_or_else(Refused::default)?;
-        let model = name.trim().parse().map_err(Refused)?;
+        let name = text(raw).ok_or_else(InvalidValue::default)?;
+        let model = name.trim().parse().map_err(InvalidValue)?;
         return Ok(ModeModel { model: Some(model), effort: None });
     };
     if let Some(name) = fields.keys().find(|name| !["model", "effort"].contains(&name.as_str())) {
-        return Err(Refused(format!("it has `{name}`, which is not known")));
+        return Err(InvalidValue(format!("it has `{name}`, which is not known")));
     }
     let field = |name: &str| match fields.get(name).map(text) {
         None => Ok(None),
         Some(Some(text)) => Ok(Some(text.trim())),
-        Some(None) => Err(Refused(format!("its `{name}` is not a text"))),
+        Some(None) => Err(InvalidValue(format!("its `{name}` is not a text"))),
     };
-    let model = field("model")?.map(str::parse).transpose().map_err(Refused)?;
+    let model = field("model")?.map(str::parse).transpose().map_err(InvalidValue)?;
     let effort = field("effort")?.map(str::parse::<Effort>).transpose();
-    let effort = effort.map_err(|unknown| Refused(unknown.to_string()))?;
+    let effort = effort.map_err(|unknown| InvalidValue(unknown.to_string()))?;
     if model.is_none() && effort.is_none() {
-        return Err(Refused("it has neither `model` nor `effort`".to_owned()));
+        return Err(InvalidValue("it has neither `model` nor `effort`".to_owned()));
     }
     Ok(ModeModel { model, effort })
 }
@@ -198,33 +198,33 @@ pub(super) fn texts(raw: &Raw) -> Option<Pairs> {
     fields.iter().map(pair).collect::<Option<_>>().map(Pairs)
 }
 
-pub(super) fn classes(raw: &Raw) -> Result<Vec<ClassRule>, Refused> {
+pub(super) fn classes(raw: &Raw) -> Result<Vec<ClassRule>, InvalidValue> {
     let rule = |(pattern, class): (String, String)| match class.parse() {
         Ok(class) => Ok(ClassRule { pattern, class }),
-        Err(_) => Err(Refused(format!("`{}` is not a class", class))),
+        Err(_) => Err(InvalidValue(format!("`{}` is not a class", class))),
     };
     pairs(raw, "class")?.into_iter().map(rule).collect()
 }
 
-pub(super) fn tables(raw: &Raw) -> Result<Tables, Refused> {
-    let Raw::Table(entries) = raw else { return Err(Refused::default()) };
+pub(super) fn tables(raw: &Raw) -> Result<Tables, InvalidValue> {
+    let Raw::Table(entries) = raw else { return Err(InvalidValue::default()) };
     if let Some((name, _)) = entries.iter().find(|(_, entry)| !matches!(entry, Raw::Table(_))) {
-        return Err(Refused(format!("`{}` is not a table", name)));
+        return Err(InvalidValue(format!("`{}` is not a table", name)));
     }
     Ok(Tables(entries.iter().map(|(name, entry)| (name.clone(), json(entry))).collect()))
 }
 
 /// Named sets of rules. A set that is not understood is refused as a whole: half of it would deny too little.
-pub(super) fn scopes(raw: &Raw) -> Result<Tables, Refused> {
-    let Raw::Table(entries) = raw else { return Err(Refused::default()) };
+pub(super) fn scopes(raw: &Raw) -> Result<Tables, InvalidValue> {
+    let Raw::Table(entries) = raw else { return Err(InvalidValue::default()) };
     for (name, entry) in entries {
-        let refused = |why: String| Refused(format!("`{name}` {why}"));
+        let refused = |why: String| InvalidValue(format!("`{name}` {why}"));
         let Raw::Table(fields) = entry else { return Err(refused("is not a table".to_owned())) };
         for (field, value) in fields {
             match field.as_str() {
                 "deny" => {
                     pairs(value, "reason")
-                        .map_err(|Refused(why)| refused(format!("`deny`: {why}")))?;
+                        .map_err(|InvalidValue(why)| refused(format!("`deny`: {why}")))?;
                 }
                 "allow" if list(value).is_some() => {}
                 "allow" => return Err(refused("`allow` is not a list of texts".to_owned())),
@@ -236,16 +236,16 @@ pub(super) fn scopes(raw: &Raw) -> Result<Tables, Refused> {
 }
 
 /// Keys of the terminal: each action with its keys in one text. Conflicts are found here, before the terminal opens.
-pub(super) fn keys(raw: &Raw) -> Result<Tables, Refused> {
-    let Raw::Table(entries) = raw else { return Err(Refused::default()) };
+pub(super) fn keys(raw: &Raw) -> Result<Tables, InvalidValue> {
+    let Raw::Table(entries) = raw else { return Err(InvalidValue::default()) };
     let mut bindings = BTreeMap::new();
     for (name, entry) in entries {
         let (Raw::Word(keys) | Raw::Text(keys)) = entry else {
-            return Err(Refused(format!("`{name}` is not a text")));
+            return Err(InvalidValue(format!("`{name}` is not a text")));
         };
         bindings.insert(name.clone(), keys.clone());
     }
-    windlass_tui::keymap::Keymap::with(&bindings).map_err(Refused)?;
+    windlass_tui::keymap::Keymap::with(&bindings).map_err(InvalidValue)?;
     Ok(Tables(bindings.into_iter().map(|(name, keys)| (name, Json::from(keys))).collect()))
 }
 

@@ -152,6 +152,7 @@ pub fn summary(result: &TaskResult, has_unpriced_replies: bool) -> String {
     let cost = cost.map(|cost| format!(" · {}{more}", numbers::dollars(cost))).unwrap_or_default();
     match (usage.iterations, usage.total_tokens) {
         // No model worked on it: a run of a workflow.
+        (0, 0) if usage.duration_ms == 0 && !result.partial => "done".to_owned(),
         (0, 0) => format!("{done} {took}"),
         (_, tokens) => format!("{done} {took} · {steps} · {}{cost}", numbers::tokens(tokens)),
     }

@@ -7,7 +7,7 @@ use windlass_agent::ContractInForce;
 use windlass_core::contract::{Check, Contract};
 use windlass_plan::read_contract;
 
-use super::trust::Entry;
+use super::trust::ApprovableFile;
 use super::{Environment, mcp};
 use crate::config::read::nearest;
 use crate::config::{File, Trust};
@@ -52,7 +52,7 @@ fn active(
         None => contract,
     };
     let source = file.path.display().to_string();
-    let approved = Entry::new(workspace, file).trust(&environment.data) == Trust::Approved;
+    let approved = ApprovableFile::new(workspace, file).trust(&environment.data) == Trust::Approved;
     Ok(Arc::new(ContractInForce { contract, source, approved }))
 }
 

@@ -8,7 +8,7 @@ use tokio::sync::broadcast;
 use windlass_agent::{Memory, Parts, Preview, Settings};
 use windlass_coordinator::standing_rules;
 use windlass_core::error::{ErrorDetails, ErrorType};
-use windlass_core::event::Driver;
+use windlass_core::event::{Driver, ScriptWork, WorkflowPart};
 use windlass_core::id::TaskId;
 use windlass_core::layout::Layout;
 use windlass_core::state::TaskState;
@@ -22,6 +22,7 @@ use windlass_tools::workspace::{Places, Workspace};
 use windlass_tools::{Ledger, Notices, Registry, Shell, ToolContext};
 
 use super::place::{self, Placed};
+use super::runners::Program;
 use super::sandbox::Opened;
 use super::task_models::TaskModels;
 use super::wired_agents::misconfigured;
@@ -54,7 +55,15 @@ impl<'a> Equipment<'a> {
         let config = project.config().for_task(&task.execution_config());
         let config = config.map_err(|errors| misconfigured(errors.into()))?;
         store.secrets().hide(config.secrets());
-        let (root, placed) = (workflows::sandbox_of(task), Placed::of_task(&task.created));
+        let (root, mut placed) = (workflows::sandbox_of(task), Placed::of_task(&task.created));
+        if let Some(WorkflowPart::Script(ScriptWork { program: Some(program), .. })) =
+            task.created.workflow.as_deref()
+        {
+            // Its credentials, as the person's own configuration names them; never journaled.
+            let own = Program::of(&config, program)?.environment(environment);
+            store.secrets().hide(own.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+            placed.variables.extend(own);
+        }
         Ok(Self { environment, store, task, project, config, placed, root })
     }
 
@@ -156,7 +165,7 @@ impl<'a> Equipment<'a> {
     }
 
     fn settings(&self, model: &ModelChoice, opened: &Opened) -> Result<Settings, ErrorDetails> {
-        let rules = self.store.standing_rules().all().map_err(|error| unequipped(&error))?;
+        let rules = self.store.standing_rules().all().map_err(|error| internal_error(&error))?;
         let standing = standing_rules::rules_in(&rules, &self.home()?);
         let mut settings = settings::of_task(&self.config, model, self.task, opened, standing);
         settings.contract = settings::contract(self.task, &self.project);
@@ -174,7 +183,7 @@ impl<'a> Equipment<'a> {
             return Ok(top.clone());
         }
         let run = self.store.tasks().get(self.task.created.root);
-        let run = run.map_err(|error| unequipped(&error))?;
+        let run = run.map_err(|error| internal_error(&error))?;
         Ok(run.map_or_else(|| top.clone(), |run| PathBuf::from(run.workspace)))
     }
 
@@ -184,7 +193,7 @@ impl<'a> Equipment<'a> {
         let is_wanted = contract.is_some_and(|active| active.contract.commitments.is_some());
         let ledger = self.store.commitments();
         let there_are = || ledger.has_unfinished(&self.placed.top.display().to_string());
-        Ok(is_wanted || there_are().map_err(|error| unequipped(&error))?)
+        Ok(is_wanted || there_are().map_err(|error| internal_error(&error))?)
     }
 
     fn shell_limits(&self, settings: &Settings) -> CommandLimits {
@@ -221,7 +230,7 @@ impl<'a> Equipment<'a> {
         }
         if !found.definitions.is_empty() || !found.notices.is_empty() {
             let host = mcp::host(environment, config, top, sandbox, notices.clone());
-            mcp::equip(&mut registry, found, &host.map_err(|error| unequipped(&error))?).await;
+            mcp::equip(&mut registry, found, &host.map_err(|error| internal_error(&error))?).await;
         }
         Ok(registry)
     }
@@ -248,7 +257,7 @@ fn memory(config: &Config, store: &Store) -> Result<Option<Memory>, ErrorDetails
     Ok(Some(Memory::Service(service)))
 }
 
-fn unequipped(error: &dyn std::error::Error) -> ErrorDetails {
+fn internal_error(error: &dyn std::error::Error) -> ErrorDetails {
     ErrorDetails::new(ErrorType::Internal, error.to_string())
 }
 

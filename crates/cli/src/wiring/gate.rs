@@ -1,4 +1,4 @@
-//! What the gate has to know of this machine and its configuration to read commands.
+//! What the gate has to know about this machine and its configuration to read commands.
 
 use windlass_core::layout::{AddedDirectory, Layout, WORKSPACE};
 use windlass_core::policy::{DenyRule, GivenRules, Pattern, ScopeRules};

@@ -11,6 +11,7 @@ use windlass_coordinator::health::{Check, CheckStatus, Fixed, RepairPolicy};
 use windlass_core::axes::ModelMode;
 use windlass_core::id::TaskId;
 use windlass_sandbox::{IsolationReport, docker};
+use windlass_skills::regular;
 use windlass_term::numbers;
 
 use super::place::Placed;
@@ -23,6 +24,9 @@ use crate::next_action;
 const CONNECT_PATIENCE: Duration = Duration::from_secs(2);
 /// A lock of git that is older than this has been left behind: git holds it for seconds.
 const OLD_GIT_LOCK: Duration = Duration::from_secs(600);
+
+/// A `.git` file of a worktree is one path.
+const MAX_POINTER_BYTES: u64 = 64 << 10;
 
 /// Looks at everything that work in a directory needs.
 pub async fn checks(environment: &Environment, directory: &Path) -> Vec<Check> {
@@ -314,7 +318,7 @@ fn git_directory(directory: &Path) -> Option<PathBuf> {
         return Some(git);
     }
     // A worktree names the directory that it has in the repository.
-    let text = fs::read_to_string(&git).ok()?;
+    let text = regular::read_text(&git, MAX_POINTER_BYTES).ok()?;
     let named = PathBuf::from(text.strip_prefix("gitdir:")?.trim());
     Some(git.parent()?.join(named))
 }

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
+use secrecy::ExposeSecret as _;
 use serde_json::Value;
 use windlass_coordinator::Coordinator;
 use windlass_server::{
-    About, Access, Account, Error, Options, Server, Setting, Skill, SkillList, SkillWriter,
+    About, Access, Account, Error, Notify, Options, Server, Setting, Skill, SkillList, SkillWriter,
     TlsFiles, TokenHash,
 };
 
@@ -64,6 +65,7 @@ pub async fn listen(
             .collect(),
         about: About { skill_writer: Some(writer), ..about(environment, config) },
         base_path: config.server.base_path.clone().unwrap_or_default(),
+        notify: notify(config),
     };
     let bound = match Server::bind(coordinator.clone(), options.clone()).await {
         Err(Error::Listen { .. }) if wanted.is_none() => {
@@ -74,6 +76,18 @@ pub async fn listen(
         bound => bound,
     };
     bound.map(Some).map_err(failure)
+}
+
+/// Where the owner gets notices that something waits.
+fn notify(config: &Config) -> Option<Notify> {
+    let server = &config.server;
+    let token = server.notify_token.as_ref().map(|token| token.expose_secret().to_owned());
+    Some(Notify {
+        url: server.notify_url.as_ref()?.expose().clone(),
+        token,
+        after: server.notify_after_seconds,
+        page: server.public_url.as_ref().map(|url| url.expose().clone()),
+    })
 }
 
 /// One data directory has one page: a second would take over the address that `windlass open` goes by.

@@ -14,7 +14,7 @@ use windlass_tools::mcp::{Definition, McpHost, Servers, joined, parse_file, pars
 use windlass_tools::{Notices, Registry};
 
 use super::Environment;
-use super::trust::Entry;
+use super::trust::ApprovableFile;
 use crate::config::read::{MAX_FILE_BYTES, gone, nearest};
 use crate::config::types::Placement;
 use crate::config::{Config, File, Trust};
@@ -98,13 +98,13 @@ pub fn declared(
     workspace: &Path,
     skills: &Skills,
 ) -> Declared {
-    let mut reader = Reader { environment, workspace, waiting: Vec::new(), notices: Vec::new() };
+    let mut reader = McpFiles { environment, workspace, waiting: Vec::new(), notices: Vec::new() };
     let of_skills = skill_files(skills)
         .into_iter()
         .flat_map(|(file, scope)| reader.read(&file, scope))
         .collect();
     let of_project = reader.read(&project_file(workspace), Scope::Project);
-    let Reader { waiting, mut notices, .. } = reader;
+    let McpFiles { waiting, mut notices, .. } = reader;
     let mut of_config = Vec::new();
     for (name, table) in &config.mcp.servers.0 {
         match parse_server(name, table, &environment.variables) {
@@ -119,7 +119,7 @@ impl Declared {
     /// Those that can be started; what a task was given wins over all others.
     pub fn found(&self, environment: &Environment, task: Option<TaskId>) -> McpServers {
         let file = task.map(|task| task_file(environment, task));
-        let mut reader = Reader {
+        let mut reader = McpFiles {
             environment,
             workspace: Path::new(""),
             waiting: Vec::new(),
@@ -152,14 +152,14 @@ pub fn skill_files(skills: &Skills) -> Vec<(PathBuf, Scope)> {
 }
 
 /// Reads lists of servers.
-struct Reader<'a> {
+struct McpFiles<'a> {
     environment: &'a Environment,
     workspace: &'a Path,
     waiting: Vec<Definition>,
     notices: Vec<String>,
 }
 
-impl Reader<'_> {
+impl McpFiles<'_> {
     fn read(&mut self, path: &Path, scope: Scope) -> Vec<Definition> {
         let file = match open(path) {
             Ok(Some(file)) => file,
@@ -170,7 +170,7 @@ impl Reader<'_> {
             }
         };
         let (definitions, errors) = parse_file(&file.text, &self.environment.variables);
-        let entry = (scope == Scope::Project).then(|| Entry::new(self.workspace, file));
+        let entry = (scope == Scope::Project).then(|| ApprovableFile::new(self.workspace, file));
         if let Some(entry) =
             entry.filter(|entry| entry.trust(&self.environment.data) == Trust::Unknown)
         {

@@ -1,10 +1,13 @@
 //! Where a task works: how far its directory reaches, what was added to it, and who the person is to git.
 
-use std::io::Write as _;
+use std::collections::BTreeMap;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use rustix::event::{PollFd, PollFlags, Timespec};
 use windlass_core::event::TaskCreated;
 use windlass_core::id::TaskId;
 use windlass_core::layout::{AddedDirectory, Layout, LayoutKind, Site, TASKS_DIRECTORY};
@@ -16,6 +19,9 @@ use crate::config::read::MAX_FILE_BYTES;
 use crate::config::settings;
 use crate::failure::Failure;
 
+/// How long git may take to read its configuration.
+const GIT_PATIENCE: Duration = Duration::from_secs(2);
+
 /// The directories of a task, as a sandbox takes them.
 #[derive(Clone, Debug)]
 pub struct Placed {
@@ -23,8 +29,10 @@ pub struct Placed {
     pub top: PathBuf,
     /// Where the files of the task are, as they are on the host.
     pub layout: Layout,
-    /// Directories that a person added.
+    /// Directories that a person or a workflow added.
     pub added: Vec<AddedDirectory>,
+    /// Variables that a workflow sets.
+    pub variables: BTreeMap<String, String>,
 }
 
 impl Placed {
@@ -34,6 +42,7 @@ impl Placed {
             top: PathBuf::from(created.boundary()),
             layout: created.layout(),
             added: created.site.added.clone(),
+            variables: created.site.variables.clone(),
         }
     }
 
@@ -42,14 +51,14 @@ impl Placed {
         let directory = super::skills::real(directory);
         let top = repository::boundary(&directory, home(environment).as_deref());
         let layout = Layout::personal(root, &text(&top), &text(&directory));
-        Self { top, layout, added: Vec::new() }
+        Self { top, layout, added: Vec::new(), variables: BTreeMap::new() }
     }
 
     /// A directory by itself, whatever repository it lies in.
     pub fn alone(directory: &Path, root: TaskId) -> Self {
         let top = super::skills::real(directory);
         let layout = Layout::personal(root, &text(&top), &text(&top));
-        Self { top, layout, added: Vec::new() }
+        Self { top, layout, added: Vec::new(), variables: BTreeMap::new() }
     }
 
     /// What commands see besides the workspace: what was added, and what git needs.
@@ -73,6 +82,7 @@ pub fn site(environment: &Environment, directory: &Path) -> Site {
         layout: LayoutKind::Personal,
         boundary: (top != directory).then(|| text(&top)),
         added: Vec::new(),
+        variables: BTreeMap::new(),
     }
 }
 
@@ -211,21 +221,48 @@ pub fn git_files(environment: &Environment, directory: &Path) -> Vec<(String, St
 fn git_settings(environment: &Environment, directory: &Path) -> Vec<(String, String)> {
     let wanted = ["PATH", "HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL"];
     let variables = environment.variables.iter();
-    let output = Command::new("git")
+    let mut command = Command::new("git");
+    command
         .args(["config", "--global", "--includes", "--null", "--list"])
         .current_dir(directory)
         .env_clear()
-        .envs(variables.filter(|(name, _)| wanted.contains(&name.as_str())))
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .output();
-    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
-    let text = text.unwrap_or_default();
+        .envs(variables.filter(|(name, _)| wanted.contains(&name.as_str())));
+    let text = printed_in_time(&mut command).unwrap_or_default();
     let entry = |entry: &str| {
         let (key, value) = entry.split_once('\n')?;
         Some((key.to_ascii_lowercase(), value.to_owned()))
     };
     text.split('\0').filter_map(entry).collect()
+}
+
+/// What a program prints; `None` where it cannot be started or takes too long. Git waits for ever for a FIFO in
+/// place of one of its files.
+fn printed_in_time(command: &mut Command) -> Option<String> {
+    let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().ok()?;
+    let mut output = child.stdout.take()?;
+    let (deadline, mut bytes) = (Instant::now() + GIT_PATIENCE, Vec::new());
+    let whole = loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let left = Timespec::try_from(left).ok();
+        let mut waited = [PollFd::new(&output, PollFlags::IN)];
+        if !matches!(rustix::event::poll(&mut waited, left.as_ref()), Ok(1..)) {
+            break false;
+        }
+        let mut piece = [0; 8192];
+        match output.read(&mut piece) {
+            Ok(0) => break true,
+            Ok(length) if bytes.len() < MAX_FILE_BYTES as usize => {
+                bytes.extend_from_slice(&piece[..length]);
+            }
+            Ok(_) | Err(_) => break false,
+        }
+    };
+    if !whole {
+        child.kill().ok()?;
+    }
+    child.wait().ok()?;
+    whole.then(|| String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// A value as git's configuration writes it.

@@ -8,7 +8,7 @@ use windlass_coordinator::plans::Capabilities;
 use windlass_core::error::{ErrorDetails, ErrorType};
 use windlass_core::event::TaskCreated;
 use windlass_core::planning::PlanTask;
-use windlass_plan::tools::{Ledger, all};
+use windlass_plan::tools::{PlanLog, all};
 use windlass_skills::SkillRegistry;
 use windlass_store::Store;
 use windlass_tools::Tool;
@@ -67,7 +67,7 @@ pub(super) fn narrow(found: &mut McpServers, plan: &PlanTask) {
 /// The tools of a plan's task: issues, decisions, its snapshot.
 pub(super) fn tools(store: &Store, created: &TaskCreated, plan: &PlanTask) -> Vec<Arc<dyn Tool>> {
     let project = PathBuf::from(created.boundary());
-    all(&Ledger { store: store.clone(), project, place: plan.clone(), now: Timestamp::now })
+    all(&PlanLog { store: store.clone(), project, place: plan.clone(), now: Timestamp::now })
 }
 
 /// The files of plans and of their agents that count only when a person has approved them.

@@ -137,7 +137,7 @@ impl SandboxRequest<'_> {
     }
 
     fn host(&self) -> Result<Arc<dyn Sandbox>, ErrorDetails> {
-        let variables = variables(self.environment);
+        let variables = self.variables();
         let data = self.environment.data.clone();
         let host = Host::new(data, self.placed.top.clone(), &variables, &place::key_names());
         Ok(Arc::new(host.map_err(unavailable)?.with_lease(self.lease)))
@@ -151,8 +151,8 @@ impl SandboxRequest<'_> {
             layout: self.placed.layout.clone(),
             added: self.placed.shown(),
             home_files: self.home_files(),
-            environment: variables(self.environment),
-            environment_names: Vec::new(),
+            environment: self.variables(),
+            environment_names: self.placed.variables.keys().cloned().collect(),
             read_only: self.config.sandbox.read_only.iter().map(below_home).collect(),
             home: home(self.environment),
             hidden: place::hidden(self.environment),
@@ -176,8 +176,8 @@ impl SandboxRequest<'_> {
                 home_files: self.home_files(),
                 task: self.root.to_string(),
                 image: self.config.sandbox.image.clone(),
-                environment: variables(self.environment),
-                environment_names: Vec::new(),
+                environment: self.variables(),
+                environment_names: self.placed.variables.keys().cloned().collect(),
                 hidden: place::hidden(self.environment),
                 skills: self.skills.clone(),
                 trace: Some(self.trace()),
@@ -188,6 +188,14 @@ impl SandboxRequest<'_> {
             },
         );
         Ok(Arc::new(docker.await?))
+    }
+
+    /// The environment that is filtered for commands; what a workflow sets counts more than what the person has set.
+    fn variables(&self) -> Vec<(String, String)> {
+        let set = &self.placed.variables;
+        let own =
+            variables(self.environment).into_iter().filter(|(name, _)| !set.contains_key(name));
+        own.chain(set.clone()).collect()
     }
 
     fn home_files(&self) -> HomeFiles {

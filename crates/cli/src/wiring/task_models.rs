@@ -1,4 +1,4 @@
-//! Which models a task talks to: its own, the one that summarizes, and another that it may want on the way.
+//! Which models a task uses: its own, the one that summarizes, and another that it may switch to.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

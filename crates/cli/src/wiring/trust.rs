@@ -2,8 +2,8 @@
 //!
 //! Invariants:
 //! - An approval holds for one file in one directory, for its content, and for the project's files that it
-//!   runs. Where one of them changes, the file is unknown again.
-//! - In a worktree that a workflow has made a file counts as it does in the checkout, while it is the same.
+//!   runs. If one of them changes, the file is not approved any more.
+//! - In a worktree that a workflow has made, a file counts as approved if it is the same as in the checkout.
 //! - What is approved is what was shown: content and hashes are taken once, before the person reads them.
 
 mod runs;
@@ -21,7 +21,7 @@ use crate::config::{File, Trust};
 
 /// A file of a project that a person may approve, as it is now.
 #[derive(Clone)]
-pub struct Entry {
+pub struct ApprovableFile {
     /// The file as it was read.
     pub file: File,
     /// The project's files that it runs, by their paths in the project, with their hashes.
@@ -38,7 +38,7 @@ struct Approval {
     runs: BTreeMap<String, String>,
 }
 
-impl Entry {
+impl ApprovableFile {
     /// Takes the hashes of what a project's file runs.
     pub fn new(project: &Path, file: File) -> Self {
         let runs = runs::of(project, &file);
@@ -105,7 +105,7 @@ impl Approval {
 
 /// Whether a person has approved a project's file as it is now.
 pub fn of(data: &Path, project: &Path, file: &File) -> Trust {
-    Entry::new(project, file.clone()).trust(data)
+    ApprovableFile::new(project, file.clone()).trust(data)
 }
 
 fn list(data: &Path) -> PathBuf {

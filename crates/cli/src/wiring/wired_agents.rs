@@ -158,6 +158,10 @@ impl AgentFactory for WiredAgents {
         workflows::is_approved(&self.environment, directory, file)
     }
 
+    fn is_source_approved(&self, directory: &Path, source: &WorkflowSource) -> bool {
+        workflows::is_source_approved(&self.environment, directory, source)
+    }
+
     fn approve_workflow(
         &self,
         directory: &Path,

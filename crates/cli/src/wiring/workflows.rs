@@ -15,7 +15,7 @@ use windlass_model::script::{Script, Scripted, ScriptedCall};
 use windlass_model::{Model, ModelName};
 use windlass_workflow::files::Files;
 
-use super::trust::Entry;
+use super::trust::ApprovableFile;
 use super::{Environment, mcp};
 use crate::config::{Chosen, File, ModelChoice, Trust};
 
@@ -86,7 +86,21 @@ pub fn files(workspace: &Path) -> Vec<PathBuf> {
 /// Whether a person has approved a workflow file as it is now.
 pub(super) fn is_approved(environment: &Environment, directory: &Path, file: &Path) -> bool {
     let Ok(Some(file)) = mcp::open(file) else { return false };
-    Entry::new(directory, file).trust(&environment.data) == Trust::Approved
+    ApprovableFile::new(directory, file).trust(&environment.data) == Trust::Approved
+}
+
+/// The same of a workflow as a run has it.
+pub(super) fn is_source_approved(
+    environment: &Environment,
+    directory: &Path,
+    source: &WorkflowSource,
+) -> bool {
+    approvable(directory, source).trust(&environment.data) == Trust::Approved
+}
+
+fn approvable(directory: &Path, source: &WorkflowSource) -> ApprovableFile {
+    let file = File { path: PathBuf::from(&source.path), text: source.text.clone() };
+    ApprovableFile::new(directory, file)
 }
 
 /// Approves the commands of a workflow as a run has them.
@@ -95,8 +109,7 @@ pub(super) fn approve(
     directory: &Path,
     source: &WorkflowSource,
 ) -> Result<(), ErrorDetails> {
-    let file = File { path: PathBuf::from(&source.path), text: source.text.clone() };
-    Entry::new(directory, file).approve(&environment.data).map_err(|error| {
+    approvable(directory, source).approve(&environment.data).map_err(|error| {
         let message = format!("`{}` cannot be written to: {error}", environment.data.display());
         ErrorDetails::new(ErrorType::Storage, message)
     })

@@ -1,4 +1,4 @@
-//! Worktrees that workflows have made: what a person has said of a checkout holds in them.
+//! Worktrees that workflows have made: what a person has approved for a checkout also holds in them.
 //!
 //! Invariant: which repository a worktree belongs to is what that repository itself says. An agent can write into its
 //! worktree, and not into the entry that the repository has of it.

@@ -46,6 +46,7 @@ fn a_denial_carries_words_to_the_agent() {
     assert!(request.contains("keep the notes"), "{request}");
 }
 
+/// A question whose task has ended is closed. It does not look as if somebody had answered it.
 #[test]
 fn a_task_is_stopped_while_it_asks() {
     let mut desk = Desk::playing(ASKS);
@@ -54,5 +55,29 @@ fn a_task_is_stopped_while_it_asks() {
     page.shows("rm notes.md");
     page.click(".controls button", "Stop");
     page.shows("Cancelled");
-    page.until("!document.querySelector('.question')");
+    page.shows("closed: its task has ended");
+    page.until("!document.querySelector('.question') && !document.title.startsWith('(1)')");
+    assert_live_equals_reload(&page);
+}
+
+/// When the keyboard of a phone takes half of the window, the question stays above the field; whoever reads further up
+/// stays there.
+#[test]
+fn a_question_stays_in_sight_when_the_window_gets_smaller() {
+    let mut desk = Desk::playing(ASKS);
+    let (_context, page) = desk.sign_in();
+    desk.start(&page, "tidy up");
+    page.resize(390, 844);
+    page.shows("Run this command?");
+    let is_seen = "(([deny, field]) => deny.bottom <= field.top && deny.top >= 0)(
+        ['.own-words button', '#composer'].map(one => document.querySelector(one).getBoundingClientRect()))";
+    page.until(is_seen);
+    page.resize(390, 480);
+    page.until(&format!("innerHeight === 480 && {is_seen}"));
+    let moved = "new Promise(done => { addEventListener('scroll', done, { once: true }); scrollTo(0, 0); }).then(() => 0)";
+    page.eval(moved);
+    page.resize(390, 420);
+    page.until("innerHeight === 420");
+    page.eval("new Promise(requestAnimationFrame).then(() => 0)");
+    assert_eq!(page.eval("scrollY"), 0);
 }

@@ -108,8 +108,19 @@ impl Drop for Desk {
     }
 }
 
+/// Waits until every part of the page is the one that the server draws now: nothing is on its way any more.
+const ARRIVED: &str = "(async () => {
+    const marks = (root) => [...root.querySelectorAll('main [data-h]')].map((one) => `${one.id} ${one.dataset.h}`).join();
+    for (const end = Date.now() + 30_000; Date.now() < end;) {
+        const page = await (await fetch(location.href)).text();
+        if (marks(new DOMParser().parseFromString(page, 'text/html')) === marks(document)) return;
+        await new Promise((done) => setTimeout(done, 50));
+    }
+})()";
+
 /// What a page shows, once with patches and once loaded again, must be the same.
 pub fn assert_live_equals_reload(page: &Page<'_>) {
+    page.eval(ARRIVED);
     // What is seen, and what is folded away as well.
     let text = "(({ innerText, textContent }) => [innerText, textContent])(document.querySelector('main'))";
     let live = page.eval(text);

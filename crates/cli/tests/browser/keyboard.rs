@@ -82,3 +82,65 @@ fn keys_are_listed_and_do_nothing_while_somebody_writes() {
     page.press("Enter");
     page.shows("Allow by ada");
 }
+
+/// Whatever is drawn anew, the focus stays on what does and says the same. Where nothing does, it is on no button.
+#[test]
+fn the_focus_stays_when_what_it_is_on_is_drawn_anew_or_moved() {
+    let mut desk = Desk::playing(ASKS);
+    let (_context, page) = desk.sign_in();
+    desk.start(&page, "tidy up");
+    page.shows("Run this command?");
+    page.press("q");
+    let is_on = |words: &str| {
+        format!(
+            "document.activeElement.matches('.question button') && document.activeElement.textContent === '{words}'"
+        )
+    };
+    page.until(&is_on("Allow"));
+    let part = "const part = document.querySelector('.question').closest('[data-h]'), list = [...part.parentElement.children].map(one => one.id);";
+    let drawn_anew = |change: &str| {
+        page.eval(&format!(
+            "{{ {part} window.before = document.activeElement;
+                applyPatch({{ view, put: [[part.id, String(Math.random()), {change}]] }}); }}"
+        ));
+        assert_eq!(page.eval("window.before.isConnected"), false, "it was drawn anew");
+    };
+    // Another link comes before it.
+    drawn_anew("'<a href=\"/tasks\">new</a>' + part.innerHTML");
+    assert_eq!(page.eval(&is_on("Allow")), true);
+    // Its part moves to the other end of the list.
+    page.eval(&format!("{{ {part} window.first = list[0]; applyPatch({{ view, order: {{ log: [part.id, ...list.filter(one => one !== part.id)] }} }}); }}"));
+    assert_eq!(
+        page.eval(
+            "document.querySelector('#log').firstElementChild.contains(document.activeElement)"
+        ),
+        true
+    );
+    assert_eq!(page.eval(&is_on("Allow")), true);
+    // Where one writes, what is written and the place in it stay too.
+    page.write(".own-words input", "keep it");
+    page.eval("document.activeElement.setSelectionRange(2, 4)");
+    drawn_anew("part.innerHTML");
+    let field = "(({ value, selectionStart, selectionEnd }) => [value, selectionStart, selectionEnd])(document.activeElement)";
+    assert_eq!(page.eval(field), serde_json::json!(["keep it", 2, 4]));
+    // Nothing there does the same any more: Enter answers nothing.
+    page.press("q");
+    page.eval("document.activeElement.blur()");
+    page.press("q");
+    page.until(&is_on("Allow"));
+    drawn_anew("part.innerHTML.replaceAll('Allow', 'Destroy')");
+    assert_eq!(
+        page.eval(
+            "document.activeElement === document.querySelector('.question').closest('[data-h]')"
+        ),
+        true
+    );
+    page.press("Enter");
+    page.reload();
+    page.shows("Run this command?");
+    assert_eq!(
+        page.eval("document.querySelectorAll('.question .answers button').length > 1"),
+        true
+    );
+    assert_eq!(page.complaints(), Vec::<String>::new());
+}

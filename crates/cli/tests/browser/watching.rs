@@ -176,12 +176,16 @@ fn failures_are_shown_alone_and_events_have_addresses() {
     page.click(".filters a", "Everything");
     page.until("document.querySelectorAll('.span').length === 5");
     page.click(".filters a", "+");
-    page.until("location.search.includes('zoom=2')");
+    // A page that is still being read has fewer lines than it will have.
+    page.until("location.search.includes('zoom=2') && document.readyState === 'complete'");
     page.click(".tabs a", "Events");
-    page.until("document.querySelectorAll('.event').length > 10");
-    let all = page.eval("document.querySelectorAll('.event').length");
+    page.until("location.pathname.endsWith('/events') && document.readyState === 'complete'");
+    let all = page.eval("document.querySelectorAll('.event').length").as_u64().unwrap();
+    assert!(all > 10, "{all} events");
     page.click(".filters a", "Failed only");
-    page.until(&format!("document.querySelectorAll('.event').length < {all}"));
+    page.until("location.search.includes('failed=1') && document.readyState === 'complete'");
+    let failed = page.eval("document.querySelectorAll('.event').length").as_u64().unwrap();
+    assert!((1..all).contains(&failed), "{failed} of {all} events");
     let link = page.eval("document.querySelector('.permalink a').getAttribute('href')");
     let address = format!("/tasks/{task}/events{}", link.as_str().unwrap());
     desk.go(&page, &address);

@@ -88,3 +88,39 @@ fn workers_are_seen_in_their_worktrees_while_they_work() {
     page.hides("At work in worktrees");
     assert_live_equals_reload(&page);
 }
+
+const LEAVES: &str = "
+worktree: {base: head, sparse: [src]}
+steps:
+  - {name: work, type: script, command: 'echo precious > src/new.txt'}
+";
+
+/// A run that is over, and whose worktree has work that is nowhere else, says so in the list and on its own page.
+#[test]
+fn a_run_that_is_not_cleaned_up_says_so() {
+    let program = repository(ModelServer::start("replies: []"));
+    std::fs::write(program.workspace().join(".windlass/workflows/w.yaml"), LEAVES).unwrap();
+    git(program.workspace(), "mkdir src && echo x > src/a.txt && git add -A && git commit -qm src");
+    program.windlass(&["trust", "--yes"]).expect(0);
+    let mut desk = Desk::of(program);
+    let (_context, page) = desk.sign_in();
+    desk.program.windlass(&["workflow", "run", "w", "the shop", "--detach"]).expect(0);
+    desk.go(&page, "/workflows");
+    let chips = |selector: &str| {
+        format!(
+            "[...document.querySelectorAll('{selector} .chip')].map(one => one.textContent).join()"
+        )
+    };
+    page.until(&format!("{} === 'done,not cleaned up'", chips("#runs .row")));
+    page.click("#runs a", "the shop");
+    page.until("location.pathname.startsWith('/workflows/task_')");
+    page.until(&format!("{} === 'kept,not cleaned up'", chips("#places .row")));
+    page.shows("only src");
+    page.shows("not committed: src/new.txt");
+    page.shows("windlass workflow prune --dry-run");
+    assert_live_equals_reload(&page);
+    desk.program.windlass(&["workflow", "prune", "--save"]).expect(0);
+    page.until(&format!("{} === 'removed'", chips("#places .row")));
+    page.hides("not cleaned up");
+    assert_eq!(page.complaints(), Vec::<String>::new());
+}

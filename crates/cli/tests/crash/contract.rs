@@ -1,7 +1,7 @@
 //! A completion contract and the ledger, killed at every commit: verified, sent back, verified, reviewed, done.
 
 use serde_json::Value;
-use windlass_store::{CommitmentFilter, Options, Phase, Store};
+use windlass_store::{CommitPhase, CommitmentFilter, Options, Store};
 use windlass_testkit::ModelServer;
 
 use crate::machine::{Crash, Machine, Power, Ran};
@@ -40,7 +40,7 @@ impl Outcome {
         let mut points = Vec::new();
         for (process, &commits) in self.per_process.iter().enumerate() {
             for commit in 1..=commits {
-                for phase in [Phase::Before, Phase::After] {
+                for phase in [CommitPhase::Before, CommitPhase::After] {
                     points.push((Crash { process, commit, phase }, Power::Fails));
                 }
             }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
-use windlass_store::{Options, Phase, Store};
+use windlass_store::{CommitPhase, Options, Store};
 use windlass_testkit::ModelServer;
 
 use crate::machine::{Crash, Machine, Power, Ran};
@@ -50,7 +50,8 @@ const GIT: &str = r#"#!/bin/sh
 here=$(dirname "$0")
 case " $* " in
   *" worktree add "*|*" worktree remove "*|*" worktree prune "*|*" reset "*|*" add --all "*|*" commit "*|\
-  *" commit-tree "*|*" notes "*|*" update-ref "*|*" merge --quiet "*|*" merge-tree "*) ;;
+  *" commit-tree "*|*" notes "*|*" update-ref "*|*" merge --quiet "*|*" merge-tree "*|\
+  *" checkout --quiet --detach "*|*" symbolic-ref HEAD "*|*" clean --quiet "*) ;;
   *) exec REAL "$@" ;;
 esac
 count=$(($(cat "$here/count" 2>/dev/null || echo 0) + 1))
@@ -116,8 +117,8 @@ impl Unbroken {
         for (process, &commits) in self.per_process.iter().enumerate() {
             for commit in 1..=commits {
                 let at = |phase| Crash { process, commit, phase };
-                points.push(Kill::Commit(at(Phase::Before), Power::Stays));
-                points.push(Kill::Commit(at(Phase::After), Power::Fails));
+                points.push(Kill::Commit(at(CommitPhase::Before), Power::Stays));
+                points.push(Kill::Commit(at(CommitPhase::After), Power::Fails));
             }
         }
         for number in 1..=self.git_commands {
@@ -173,19 +174,7 @@ impl Play {
         std::fs::write(top.join(".windlass/workflows/w.yaml"), WORKFLOW).unwrap();
         by_hand(&top, "git init -q -b main; git config user.name Ada; git config user.email a@b.c");
         by_hand(&top, "git add -A; git commit -qm start");
-        let real = by_hand(&top, "command -v git");
-        let bin = machine.bin();
-        std::fs::create_dir(&bin).unwrap();
-        std::fs::write(bin.join("git"), GIT.replace("REAL", real.trim())).unwrap();
-        by_hand(&bin, "chmod +x git");
-        if let Some(Kill::Git(number, manner)) = kill {
-            let manner = format!("{manner:?}").to_lowercase();
-            std::fs::write(bin.join("kill-at"), format!("{number} {manner}\n")).unwrap();
-        }
-        let crash = match kill {
-            Some(Kill::Commit(crash, power)) => Some((crash, power)),
-            Some(Kill::Git(..)) | None => None,
-        };
+        let crash = install_git(&machine, kill);
         let mut play = Self { machine, crash, per_process: Vec::new() };
         play.look(&["trust", "--yes"]);
         play
@@ -303,6 +292,23 @@ impl Play {
     }
 }
 
+/// Puts the git that kills in the place of the machine's; the commit to kill at, where it is one.
+pub fn install_git(machine: &Machine, kill: Option<Kill>) -> Option<(Crash, Power)> {
+    let bin = machine.bin();
+    std::fs::create_dir(&bin).unwrap();
+    let real = by_hand(&bin, "command -v git");
+    std::fs::write(bin.join("git"), GIT.replace("REAL", real.trim())).unwrap();
+    by_hand(&bin, "chmod +x git");
+    match kill? {
+        Kill::Commit(crash, power) => Some((crash, power)),
+        Kill::Git(number, moment) => {
+            let moment = format!("{moment:?}").to_lowercase();
+            std::fs::write(bin.join("kill-at"), format!("{number} {moment}\n")).unwrap();
+            None
+        }
+    }
+}
+
 fn worktree(view: &Value) -> PathBuf {
     PathBuf::from(view["worktrees"][0]["path"].as_str().unwrap())
 }
@@ -313,7 +319,7 @@ fn allow(view: &Value) {
 }
 
 /// What a person does with the real git.
-fn by_hand(directory: &Path, script: &str) -> String {
+pub fn by_hand(directory: &Path, script: &str) -> String {
     let output = Command::new("sh")
         .args(["-ec", script])
         .current_dir(directory)

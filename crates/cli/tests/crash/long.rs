@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use windlass_store::Phase;
+use windlass_store::CommitPhase;
 use windlass_testkit::{Answer, ModelServer, Request};
 
 use crate::machine::{Crash, Machine, Power, Ran};
@@ -167,10 +167,10 @@ impl Outcome {
         let commits = self.flush_commit..=self.per_process[0];
         let at = |phase, power| move |commit| (Crash { process: 0, commit, phase }, power);
         let stays = commits.clone().flat_map(|commit| {
-            [Phase::Before, Phase::After].map(|phase| at(phase, Power::Stays)(commit))
+            [CommitPhase::Before, CommitPhase::After].map(|phase| at(phase, Power::Stays)(commit))
         });
         // A power failure cuts back to the last synced commit, so neighbouring points give the same result.
-        let fails = commits.clone().step_by(4).map(at(Phase::After, Power::Fails));
+        let fails = commits.clone().step_by(4).map(at(CommitPhase::After, Power::Fails));
         stays.chain(fails).collect()
     }
 

@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::{Mode, OFlags};
 use tempfile::TempDir;
 use windlass_cli::Hooks;
-use windlass_store::{CommitPoint, Options, Phase};
+use windlass_store::{CommitPhase, CommitPoint, Options};
 use windlass_testkit::ModelServer;
 
 /// Set: this process is `windlass`. Its value is the point to die at, or empty.
@@ -25,7 +25,7 @@ const LOG: &str = "WINDLASS_CRASH_LOG";
 pub struct Crash {
     pub process: usize,
     pub commit: u64,
-    pub phase: Phase,
+    pub phase: CommitPhase,
 }
 
 impl fmt::Display for Crash {
@@ -187,10 +187,10 @@ pub fn be_windlass() -> ExitCode {
     let log = std::sync::Mutex::new(move |line: String| log.write_all(line.as_bytes()));
     let on_commit = move |at: CommitPoint| {
         let dies = point == format!("{}:{:?}", at.number, at.phase);
-        if dies && at.phase == Phase::Before {
+        if dies && at.phase == CommitPhase::Before {
             die();
         }
-        if at.phase == Phase::After {
+        if at.phase == CommitPhase::After {
             let line = format!("{} {}\n", at.number, at.synced_bytes);
             (log.lock().unwrap())(line).expect("the log is written");
         }

@@ -21,6 +21,7 @@ mod modes;
 mod planning;
 mod contract;
 mod flow;
+mod workspaces;
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -58,9 +59,10 @@ fn main() -> ExitCode {
 type Torment = fn() -> usize;
 
 /// The tests of this binary, by their names.
-const TESTS: [(&str, Torment); 2] = [
+const TESTS: [(&str, Torment); 3] = [
     ("every_crash_point_comes_to_the_same_end", torment_tasks),
     ("every_crash_point_of_a_workflow_comes_to_the_same_end", torment_flow),
+    ("every_crash_point_of_other_workspaces_comes_to_the_same_end", torment_workspaces),
 ];
 
 /// Tasks of every kind.
@@ -137,6 +139,15 @@ fn torment_flow() -> usize {
     let points = unbroken.points();
     let failed = side_by_side(&points, |&kill| flow::play(kill, &unbroken));
     println!("{} crash points: {}", points.len(), unbroken.describe());
+    failed
+}
+
+/// The same for warm worktrees, pull requests and workspaces that commands make.
+fn torment_workspaces() -> usize {
+    let unbroken = workspaces::unbroken();
+    let points = unbroken.points();
+    let failed = side_by_side(&points, |&kill| workspaces::play(kill, &unbroken));
+    println!("{} crash points of other workspaces", points.len());
     failed
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 use windlass_core::session::SessionEvent;
-use windlass_store::{Options, Phase, Store};
+use windlass_store::{CommitPhase, Options, Store};
 use windlass_testkit::ModelServer;
 
 use crate::machine::{Crash, Machine, Power, Ran};
@@ -49,7 +49,7 @@ impl Outcome {
         let mut points = Vec::new();
         for (process, &commits) in self.per_process.iter().enumerate() {
             for commit in 1..=commits {
-                for phase in [Phase::Before, Phase::After] {
+                for phase in [CommitPhase::Before, CommitPhase::After] {
                     points.push((Crash { process, commit, phase }, Power::Fails));
                 }
             }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use windlass_store::{Options, Phase, Store};
+use windlass_store::{CommitPhase, Options, Store};
 use windlass_testkit::ModelServer;
 
 use crate::machine::{Crash, Machine, Power};
@@ -115,9 +115,9 @@ impl Outcome {
         for (process, &commits) in self.per_process.iter().enumerate() {
             for commit in 1..=commits {
                 let mut at = |phase, power| points.push((Crash { process, commit, phase }, power));
-                at(Phase::Before, Power::Stays);
-                at(Phase::After, Power::Stays);
-                at(Phase::After, Power::Fails);
+                at(CommitPhase::Before, Power::Stays);
+                at(CommitPhase::After, Power::Stays);
+                at(CommitPhase::After, Power::Fails);
             }
         }
         points

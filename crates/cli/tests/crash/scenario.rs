@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::Value;
-use windlass_store::{Options, Phase, Store};
+use windlass_store::{CommitPhase, Options, Store};
 
 use crate::machine::{Crash, Machine, Power, Ran};
 
@@ -221,7 +221,11 @@ impl Outcome {
         processes
             .flat_map(|(process, &commits)| {
                 (1..=commits).flat_map(move |commit| {
-                    [Phase::Before, Phase::After].map(|phase| Crash { process, commit, phase })
+                    [CommitPhase::Before, CommitPhase::After].map(|phase| Crash {
+                        process,
+                        commit,
+                        phase,
+                    })
                 })
             })
             .collect()

@@ -243,14 +243,17 @@ fn the_list_of_tasks_is_the_table() {
 /// AX-001: cut outputs, skills that change, modes that switch and denials, all in one conversation.
 #[test]
 fn one_conversation_has_all_four_groups_of_features() {
-    let script = "
+    const TURNS: usize = 300;
+    let script = format!(
+        "
 replies:
   - bash: head -c 40000 /dev/zero | tr '\\0' x
   - bash: sudo reboot
   - say: one
-  - say: two
-";
-    let program = Program::playing(script);
+{}",
+        "  - say: two\n".repeat(TURNS)
+    );
+    let program = Program::playing(&script);
     let flags = ["--mode", "build", "--control", "autonomous", "--permission-profile", "trusted"];
     let mut chat = Open::start(&program, &flags);
     chat.say("work");
@@ -261,8 +264,14 @@ replies:
     std::fs::write(skill.join("SKILL.md"), text).unwrap();
     chat.say("/mode review");
     assert_eq!(chat.hears(), "review | autonomous | trusted | deep");
-    chat.say("again");
-    assert_eq!(chat.hears(), "two");
+    // The skill is noticed a moment after it was written.
+    let is_listed = (0..TURNS).any(|_| {
+        chat.say("again");
+        assert_eq!(chat.hears(), "two");
+        let last = program.server.requests().last().unwrap().json();
+        last.to_string().contains("Ships what was built.")
+    });
+    assert!(is_listed);
     assert_eq!(chat.ends(), 0);
     let last = program.server.requests().last().unwrap().json();
     let sent = last.to_string();

@@ -238,11 +238,11 @@ fn explain_says_what_a_command_would_do_under_each_profile() {
 fn a_force_push_is_named_as_one() {
     let program = playing("replies: []");
     for (command, reason) in [
-        ("git push --force origin topic", "force push: replaces history elsewhere"),
-        ("git push origin +topic", "force push: replaces history elsewhere"),
+        ("git push --force origin topic", "force-pushes: replaces history elsewhere"),
+        ("git push origin +topic", "force-pushes: replaces history elsewhere"),
         (
             "git push -f origin main",
-            "force push to `main`, a protected branch: replaces its history",
+            "force-pushes to `main`, a protected branch: replaces its history",
         ),
         ("git push origin main", "pushes to `main`, a protected branch"),
     ] {

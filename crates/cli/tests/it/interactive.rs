@@ -93,6 +93,14 @@ impl Screen {
         }
     }
 
+    /// The same of the screen alone.
+    pub fn wait_for_shown(&mut self, what: &str, is_there: impl Fn(&str) -> bool) {
+        let since = Instant::now();
+        while !is_there(&self.parser.screen().contents()) {
+            assert!(self.more(since), "`{what}` was never shown:\n{}", self.all());
+        }
+    }
+
     pub fn all(&mut self) -> String {
         let screen = self.parser.screen_mut();
         let rows = usize::from(screen.size().0);
@@ -201,6 +209,13 @@ fn a_conversation_goes_on_with_its_context_and_its_questions() {
     screen.until("The note is gone.");
     screen.until("waiting for you");
     assert!(!program.workspace().join("notes.txt").exists());
+    // The transcript has what was asked and answered too.
+    screen.types("\u{14}");
+    screen.until("Esc closes");
+    let page = screen.parser.screen().contents();
+    assert!(page.contains("? Run this command?") && page.contains("→ Allow"), "{page}");
+    screen.types("q");
+    screen.until("waiting for you");
     let (all, code) = screen.leave();
     assert_eq!(code, 0, "{all}");
     assert!(all.contains("continue with: windlass --session ses_"), "{all}");
@@ -260,7 +275,7 @@ replies:
     screen.says("think long");
     screen.until("thinking");
     screen.types(ESCAPE);
-    screen.until("interrupted; its work stays");
+    screen.until("interrupted; its work is kept");
     screen.says("marmalade, then");
     screen.until("Continued.");
     screen.leave();
@@ -284,7 +299,7 @@ replies:
     screen.until("half done");
     screen.types(ESCAPE);
     screen.until("interrupted by the person");
-    screen.until("interrupted; its work stays");
+    screen.until("interrupted; its work is kept");
     screen.until("waiting for you");
     screen.says("marmalade, then");
     screen.until("Continued.");
@@ -332,9 +347,9 @@ fn tasks_help_and_transcript_are_pages_over_the_screen() {
     screen.types("q");
     screen.until_gone("Enter watch");
     screen.types("?");
-    screen.until("send what is written");
+    screen.until("send the message");
     screen.types("q");
-    screen.until_gone("send what is written");
+    screen.until_gone("send the message");
     screen.types("\u{14}");
     screen.until("lines, 100 %");
     screen.types("q");
@@ -475,7 +490,7 @@ replies:
     screen.types("\u{3}");
     screen.until("press Ctrl+C again to leave");
     screen.types("\u{3}");
-    screen.until("the agent still works");
+    screen.until("the agent is still working");
     screen.types("b");
     let (all, code) = screen.end();
     assert_eq!(code, 0, "{all}");

@@ -12,7 +12,7 @@ const LAYERS: &[&[&str]] = &[
     &["workflow", "plan"],
     &["coordinator"],
     &["term"],
-    &["tui", "server", "acp"],
+    &["tui", "server"],
     &["cli"],
 ];
 

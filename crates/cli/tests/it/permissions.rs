@@ -52,6 +52,18 @@ fn rules_are_listed_and_a_revoked_one_asks_again() {
 }
 
 #[test]
+fn a_rule_is_shown_with_what_it_hides() {
+    let program = playing("replies: []");
+    let pattern = "git push '\u{1b}]0;' \u{202e}\u{200b}x";
+    let given = program.windlass(&["permissions", "allow", pattern]).expect(0);
+    let listed = program.windlass(&["permissions"]).expect(0);
+    for text in [given.stderr, listed.stdout] {
+        assert!(!text.contains(['\u{1b}', '\u{202e}', '\u{200b}']), "{text:?}");
+        assert!(text.contains(r"\x1b]0;") && text.contains(r"\u{202E}\u{200B}x"), "{text}");
+    }
+}
+
+#[test]
 fn no_rule_is_taken_that_would_loosen_what_is_always_denied() {
     let program = playing("replies: []");
     for pattern in ["sudo ls", "rm -rf build", "mkfs", "*", "> .mcp.json", ""] {

@@ -285,9 +285,17 @@ fn a_pipe_in_place_of_a_file_of_the_project_is_an_error_at_once() {
         ("AGENTS.md", 0),
         (".windlass/skills/a/SKILL.md", 0),
         (".windlass/skills/b.md", 0),
+        (".git", 0),
+        (".git/HEAD", 0),
+        (".git/config", 0),
     ] {
         let program = Program::playing("replies: [{say: hi}]");
         let path = program.workspace().join(name);
+        if name.starts_with(".git/") {
+            let init = Command::new("git").arg("init").arg("-q").arg(program.workspace()).status();
+            assert!(init.unwrap().success());
+            fs::remove_file(&path).unwrap();
+        }
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
         program.windlass(&["run", "hi", "-q"]).expect(code);

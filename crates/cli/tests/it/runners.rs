@@ -23,7 +23,7 @@ const CONTRACT: &str = "
       ```
 ";
 
-fn git(directory: &Path, arguments: &[&str]) -> String {
+pub fn git(directory: &Path, arguments: &[&str]) -> String {
     let output = Command::new("git")
         .args(["-c", "user.name=Ada", "-c", "user.email=ada@example.org"])
         .args(arguments)

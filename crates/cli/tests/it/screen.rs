@@ -176,6 +176,18 @@ fn an_answer_from_elsewhere_is_seen_by_the_terminal_that_asks() {
     assert_eq!(program.last_message_sent(), "User responded to your question: the left one");
 }
 
+/// A terminal whose question is answered by a process that also takes the task over follows it to its end.
+#[test]
+fn a_terminal_follows_a_task_that_its_answer_took_away() {
+    let program = prepared("replies: [{ask_user: {question: which colour?}}, {say: painted}]");
+    let mut terminal = on_terminal(&program, &["run", "paint"]);
+    terminal.until("> ");
+    program.windlass(&["answer", &program.task(), "blue", "--resume"]).expect(0);
+    let (written, code) = terminal.end();
+    assert_eq!(code, 0, "{written}");
+    assert!(!written.contains("error:"), "{written}");
+}
+
 /// ES-109: a terminal that shows a question of a task that somebody cancels ends with it, and nobody is asked
 /// any more.
 #[test]

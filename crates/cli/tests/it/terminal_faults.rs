@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
+use vt100::MouseProtocolMode;
+
 use crate::interactive::{PATIENCE, Screen, interactive, prepared};
 use crate::program::Program;
 
@@ -105,6 +107,20 @@ fn the_full_screen_is_scrolled_and_leaves_no_trace() {
         screen.types("\u{1b}[6~");
     }
     screen.until("line 60;");
+    // The wheel does the same, and arrives as what it is.
+    assert_eq!(screen.parser.screen().mouse_protocol_mode(), MouseProtocolMode::PressRelease);
+    for _ in 0..20 {
+        screen.types("\u{1b}[<64;5;5M");
+    }
+    screen.until("line 1;");
+    screen.until("rows below");
+    // A click answers and moves nothing.
+    screen.types("\u{1b}[<0;5;5M\u{1b}[<0;5;5m");
+    for _ in 0..20 {
+        screen.types("\u{1b}[<65;5;5M");
+    }
+    screen.until("line 60;");
+    screen.until_gone("rows below");
     let (all, code) = screen.leave();
     assert_eq!(code, 0, "{all}");
     assert!(all.contains("continue with: windlass --session ses_"), "{all}");
@@ -201,6 +217,32 @@ fn a_plan_is_edited_commented_and_accepted() {
     let body = |at: usize| String::from_utf8_lossy(&requests[at].body).into_owned();
     assert!(body(2).contains("3. keep a copy"), "{}", body(2));
     assert!(body(3).contains("> 2. keep a copy\\ncopy it first"), "{}", body(3));
+    screen.leave();
+}
+
+/// A command that does not end when it is asked to holds up the end of the turn. What is sent meanwhile is read all the
+/// same.
+#[test]
+fn a_message_sent_while_a_turn_ends_is_read() {
+    let program = prepared(
+        "
+replies:
+  - bash: {command: \"trap '' TERM; while :; do sleep 1; done\", background: true}
+  - bash: while ! test -e go; do sleep 0.1; done
+  - say: The turn is over.
+  - say: The queued message was read.
+",
+    );
+    let command = interactive(&program, &["--control", "autonomous", "--mode", "build"]);
+    let mut screen = Screen::start(command, 80, 24);
+    screen.until("windlass build | autonomous");
+    screen.says("begin");
+    screen.until("test -e go");
+    screen.says("and then this");
+    screen.until("queued: and then this");
+    fs::write(program.workspace().join("go"), "").unwrap();
+    screen.until("The turn is over.");
+    screen.until("The queued message was read.");
     screen.leave();
 }
 

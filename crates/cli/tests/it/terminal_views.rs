@@ -18,7 +18,7 @@ fn the_layout_is_switched_in_a_conversation_and_nothing_is_lost() {
     screen.until("First.");
     screen.until("waiting for you");
     screen.says("/tui full");
-    screen.until("a screen of its own");
+    screen.until("full screen: PgUp");
     assert!(screen.parser.screen().alternate_screen());
     screen.says("two");
     screen.until("Second.");
@@ -45,7 +45,7 @@ fn the_last_reply_is_copied_as_markdown() {
     screen.until("Use this one.");
     screen.until("waiting for you");
     screen.says("/copy");
-    screen.until("handed to the terminal's clipboard");
+    screen.until("sent to the terminal's clipboard");
     let written = screen.written();
     assert!(written.contains("\u{1b}]52;c;VXNlICoqdGhpcyoqIG9uZS4=\u{7}"), "{written:?}");
     screen.says("/raw");
@@ -105,7 +105,12 @@ fn workers_at_work_are_on_their_page() {
     let (server, last) = (ModelServer::start_empty(), looked.clone());
     server.answer_with(move |request| {
         Some(match request.replies {
-            0 => Answer::script("write: {path: made.txt, content: made}"),
+            // A file each: a place that both want is only one's.
+            0 => {
+                let is_alpha = String::from_utf8_lossy(&request.body).contains("the alpha task");
+                let path = if is_alpha { "alpha.txt" } else { "beta.txt" };
+                Answer::script(&format!("write: {{path: {path}, content: made}}"))
+            }
             _ => Answer::script(runners::SAID).gated(0, &last),
         })
     });
@@ -118,14 +123,24 @@ fn workers_at_work_are_on_their_page() {
     screen.until("workers in worktrees");
     let is_both = |all: &str| all.matches(" windlass ").count() >= 2;
     screen.wait_for("two workers", is_both);
-    for words in ["the alpha task", "-worker_1", "last sign of life", "edits made.txt"] {
+    // Whoever began first is the first one.
+    screen.wait_for("a worker", |all| {
+        all.contains("the alpha task") || all.contains("the beta task")
+    });
+    let [first, second] = match screen.all().contains("the alpha task") {
+        true => [("alpha", 1), ("beta", 2)],
+        false => [("beta", 2), ("alpha", 1)],
+    };
+    let (name, number) = first;
+    let (worker, edits) = (format!("-worker_{number}"), format!("edits {name}.txt"));
+    for words in [worker.as_str(), "last sign of life", edits.as_str()] {
         screen.until(words);
     }
     screen.types("\u{1b}[B");
-    screen.until("the beta task");
+    screen.until(&format!("the {} task", second.0));
     screen.types("\r");
     screen.until("transcript of task_");
-    screen.until("write made.txt");
+    screen.until(&format!("write {}.txt", second.0));
     screen.types("q");
     screen.until_gone("transcript of task_");
     looked.open();
@@ -139,7 +154,7 @@ fn a_key_that_is_pressed_is_bound_and_kept() {
     let program = prepared("replies: [{say: An answer.}]");
     let mut screen = Screen::open(&program, &[]);
     screen.types("?");
-    screen.until("Enter: press another key");
+    screen.until("Enter rebind");
     screen.types("/put the draft aside");
     screen.until("search: put the draft aside");
     screen.types("\r");
@@ -249,6 +264,46 @@ replies:
     screen.until("changes of the working tree");
     for words in ["-hello", "+good morning", "+made by the agent", "+written by a person"] {
         screen.until(words);
+    }
+    screen.types("q");
+    screen.until_gone("changes of the working tree");
+    screen.leave();
+}
+
+/// `]` and `[` stop at each file and at each hunk of it, and nowhere else.
+#[test]
+fn a_jump_in_the_changes_stops_at_files_and_hunks() {
+    let program = prepared("replies: [{say: An answer.}]");
+    runners::repository(&program);
+    let numbered = |word: &str| (1..=300).map(|n| format!("{word} {n}\n")).collect::<String>();
+    let file = program.workspace().join("long.txt");
+    std::fs::write(&file, numbered("line")).unwrap();
+    runners::git(program.workspace(), &["add", "."]);
+    runners::git(program.workspace(), &["commit", "-qm", "a long file"]);
+    let changed = ["line 20\n", "line 150\n", "line 280\n"]
+        .iter()
+        .fold(numbered("line"), |text, line| text.replace(line, &format!("changed {line}")));
+    std::fs::write(&file, changed).unwrap();
+    std::fs::write(program.workspace().join("new.txt"), numbered("new")).unwrap();
+    let mut screen = Screen::open(&program, &[]);
+    screen.says("/diff");
+    screen.until("changes of this turn");
+    screen.types("\t");
+    screen.until("changes of this task");
+    screen.types("\t");
+    screen.until("changes of the working tree");
+    let at_top = |screen: &mut Screen, words: &str| {
+        let shown = |all: &str| all.lines().nth(1).is_some_and(|row| row.contains(words));
+        screen.wait_for_shown(words, shown);
+    };
+    at_top(&mut screen, "long.txt");
+    for place in ["@@ -17,7 +17,7 @@", "@@ -147,7 +147,7 @@", "@@ -277,7 +277,7 @@", "new.txt"] {
+        screen.types("]");
+        at_top(&mut screen, place);
+    }
+    for place in ["@@ -277,7 +277,7 @@", "@@ -147,7 +147,7 @@", "@@ -17,7 +17,7 @@", "long.txt"] {
+        screen.types("[");
+        at_top(&mut screen, place);
     }
     screen.types("q");
     screen.until_gone("changes of the working tree");

@@ -123,6 +123,45 @@ fn a_file_that_changes_while_it_is_shown_is_not_approved() {
     assert!(!starts(&program));
 }
 
+#[test]
+fn what_a_server_runs_in_the_end_is_part_of_the_approval() {
+    let server = |entry: &str| format!(r#"{{"mcpServers":{{"s":{{{entry}}}}}}}"#);
+    for (entry, files, changed) in [
+        (r#""command":"python3","args":["-mmod"]"#, &[("mod.py", "1")][..], "mod.py"),
+        (
+            r#""command":"npm","args":["--prefix","web","start"]"#,
+            &[("web/package.json", "{}")],
+            "web/package.json",
+        ),
+        (r#""command":"make","args":["-C","web"]"#, &[("web/Makefile", "a:")], "web/Makefile"),
+        (r#""command":"sh","args":["run.sh"]"#, &[("run.sh", ". ./g.sh"), ("g.sh", "1")], "g.sh"),
+        (
+            r#""command":"python3","args":["srv.py"]"#,
+            &[("srv.py", "import g"), ("g.py", "1")],
+            "g.py",
+        ),
+        (r#""command":"sh","env":{"BASH_ENV":"e.sh"}"#, &[("e.sh", "1")], "e.sh"),
+        (r#""command":"node","env":{"NODE_OPTIONS":"--require ./h.js"}"#, &[("h.js", "1")], "h.js"),
+        (
+            r#""command":"python3","args":["srv.py"],"cwd":"sub""#,
+            &[("sub/srv.py", "1")],
+            "sub/srv.py",
+        ),
+    ] {
+        let program = program();
+        put(&program, ".mcp.json", &server(entry));
+        for (name, text) in files {
+            put(&program, name, text);
+        }
+        program.windlass(&["trust", "--yes"]).expect(0);
+        let again = program.windlass(&["trust"]).expect(0);
+        assert!(again.stderr.contains("already approved"), "{entry}: {again:?}");
+        put(&program, changed, "echo owned");
+        let asked = program.windlass(&["trust"]).expect(2);
+        assert!(asked.stderr.contains("not approved"), "{entry}: {asked:?}");
+    }
+}
+
 /// An agent could make one, and so hold up every later run.
 #[test]
 fn a_pipe_in_place_of_a_file_is_an_error_at_once() {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 use serde_json::Value;
 use windlass_model::Wire;
-use windlass_model::script::Asked as _;
+use windlass_model::script::RequestView as _;
 use windlass_testkit::{Answer, Gate, ModelServer, Request};
 
 use crate::long_compaction::{SUMMARY, notes, quoted};

@@ -223,6 +223,25 @@ fn unapproved_commands_are_asked_about_once() {
     program.windlass(&["workflow", "run", "w"]).expect(3);
 }
 
+/// Approved by `windlass trust` in the meantime: the question has its answer.
+#[test]
+fn commands_that_were_approved_elsewhere_are_not_asked_about() {
+    let program = repository(
+        "
+  - {name: one, type: script, command: 'echo first > one.txt'}
+",
+    );
+    program.windlass(&["workflow", "run", "w"]).expect(3);
+    let shown = program.windlass(&["workflow", "status", "w"]).expect(0);
+    assert!(shown.stdout.contains("no step has begun"), "{}", shown.stdout);
+    assert!(shown.stderr.contains("`windlass inbox` shows what it asks"), "{}", shown.stderr);
+    program.windlass(&["workflow", "resume", "w"]).expect(3);
+    program.windlass(&["trust", "--yes"]).expect(0);
+    program.windlass(&["workflow", "resume", "w"]).expect(0);
+    assert_eq!(steps(&program), ["one succeeded"]);
+    assert_eq!(program.windlass(&["inbox", "--json"]).expect(0).stdout, "");
+}
+
 /// A step that fails stops the run; resumed, it is tried again, and steps that have ended are not (WF-061).
 #[test]
 fn a_resumed_run_tries_the_failed_step_again() {

@@ -135,7 +135,7 @@ async fn every_trigger_stream_is_read_and_acknowledged() {
         let routed = world.until("a task is made of the message", routed).await;
         assert!(routed.goal.contains("build me a boat"), "{}", routed.goal);
         // Acknowledged, so nobody can claim it any more.
-        let reader = windlass_coordinator::bus::Reader {
+        let reader = windlass_coordinator::bus::Subscription {
             streams: InStream::ALL.to_vec(),
             consumer: "another".to_owned(),
             limit: 10,

@@ -218,7 +218,7 @@ impl Process {
             }
         });
         let process = Self { child, lines };
-        process.until_says("tasks at once");
+        process.until_says(" at once; ");
         process
     }
 

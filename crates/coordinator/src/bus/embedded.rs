@@ -12,7 +12,7 @@ use windlass_core::id::{SessionId, TaskId};
 use windlass_core::injection::Injection;
 use windlass_store::{BusEntry, BusRead, Outgoing, Store};
 
-use super::{Bus, Entry, Error, Flag, InStream, Listed, Reader};
+use super::{Bus, Error, Flag, InStream, PendingInjection, StreamEntry, Subscription};
 use crate::lease::Rows;
 use crate::{BoxFuture, Coordinator, Lease};
 
@@ -83,11 +83,11 @@ impl Bus for Embedded {
 
     fn take<'a>(
         &'a self,
-        reader: &'a Reader,
+        subscription: &'a Subscription,
         wait: Duration,
-    ) -> BoxFuture<'a, Result<Vec<Entry>, Error>> {
+    ) -> BoxFuture<'a, Result<Vec<StreamEntry>, Error>> {
         Box::pin(async move {
-            let read = rows(reader);
+            let read = rows(subscription);
             match tokio::time::timeout(wait, self.wait_for_new(&read.streams)).await {
                 Ok(found) => found?,
                 Err(_) => return Ok(Vec::new()),
@@ -98,18 +98,18 @@ impl Bus for Embedded {
 
     fn claim<'a>(
         &'a self,
-        reader: &'a Reader,
+        subscription: &'a Subscription,
         idle: Duration,
-    ) -> BoxFuture<'a, Result<Vec<Entry>, Error>> {
+    ) -> BoxFuture<'a, Result<Vec<StreamEntry>, Error>> {
         Box::pin(async move {
             let now = self.now();
             let idle = SignedDuration::try_from(idle).unwrap_or(SignedDuration::MAX);
             let since = now.checked_sub(idle).unwrap_or(Timestamp::MIN);
-            Ok(entries(self.store.bus().claim(rows(reader), since, now).await?))
+            Ok(entries(self.store.bus().claim(rows(subscription), since, now).await?))
         })
     }
 
-    fn acknowledge<'a>(&'a self, entry: &'a Entry) -> BoxFuture<'a, Result<(), Error>> {
+    fn acknowledge<'a>(&'a self, entry: &'a StreamEntry) -> BoxFuture<'a, Result<(), Error>> {
         Box::pin(async move {
             let id = entry.id.parse().unwrap_or_default();
             Ok(self.store.bus().acknowledge(id).await?)
@@ -127,11 +127,14 @@ impl Bus for Embedded {
         })
     }
 
-    fn listed<'a>(&'a self, _: &'a [TaskId]) -> BoxFuture<'a, Result<Vec<Listed>, Error>> {
+    fn listed<'a>(
+        &'a self,
+        _: &'a [TaskId],
+    ) -> BoxFuture<'a, Result<Vec<PendingInjection>, Error>> {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    fn remove<'a>(&'a self, _: &'a Listed) -> BoxFuture<'a, Result<(), Error>> {
+    fn remove<'a>(&'a self, _: &'a PendingInjection) -> BoxFuture<'a, Result<(), Error>> {
         Box::pin(async { Ok(()) })
     }
 
@@ -176,18 +179,18 @@ impl Lease for Embedded {
     }
 }
 
-fn rows(reader: &Reader) -> BusRead {
+fn rows(subscription: &Subscription) -> BusRead {
     BusRead {
-        streams: reader.streams.iter().map(ToString::to_string).collect(),
-        consumer: reader.consumer.clone(),
-        limit: reader.limit,
+        streams: subscription.streams.iter().map(ToString::to_string).collect(),
+        consumer: subscription.consumer.clone(),
+        limit: subscription.limit,
     }
 }
 
-fn entries(rows: Vec<BusEntry>) -> Vec<Entry> {
+fn entries(rows: Vec<BusEntry>) -> Vec<StreamEntry> {
     let entry = |row: BusEntry| {
         let stream = row.stream.parse().ok()?;
-        Some(Entry { stream, id: row.id.to_string(), body: row.body })
+        Some(StreamEntry { stream, id: row.id.to_string(), body: row.body })
     };
     rows.into_iter().filter_map(entry).collect()
 }

@@ -14,9 +14,9 @@ use std::time::Duration;
 use windlass_core::id::{SessionId, TaskId};
 use windlass_core::injection::Injection;
 use windlass_core::string_enum;
-use windlass_core::trigger::TriggerStream;
 use windlass_store::Outgoing;
 
+use crate::trigger::TriggerStream;
 use crate::{BoxFuture, Lease};
 
 pub use embedded::Embedded;
@@ -86,7 +86,7 @@ string_enum! {
 
 /// Who reads which streams, and how much at a time.
 #[derive(Clone, Debug)]
-pub struct Reader {
+pub struct Subscription {
     pub streams: Vec<InStream>,
     /// The consumer; another name for every process.
     pub consumer: String,
@@ -96,7 +96,7 @@ pub struct Reader {
 
 /// One entry of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct StreamEntry {
     pub stream: InStream,
     /// Its place in the stream, as the bus writes it.
     pub id: String,
@@ -106,7 +106,7 @@ pub struct Entry {
 
 /// One injection in a task's list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
+pub struct PendingInjection {
     pub task: TaskId,
     /// The very text of it.
     pub text: String,
@@ -167,19 +167,19 @@ pub trait Bus: Lease {
     /// Takes new entries; waits up to `wait` for the first. Each goes to one consumer.
     fn take<'a>(
         &'a self,
-        reader: &'a Reader,
+        subscription: &'a Subscription,
         wait: Duration,
-    ) -> BoxFuture<'a, Result<Vec<Entry>, Error>>;
+    ) -> BoxFuture<'a, Result<Vec<StreamEntry>, Error>>;
 
     /// Takes over entries that were taken and not acknowledged for `idle`: those of dead consumers.
     fn claim<'a>(
         &'a self,
-        reader: &'a Reader,
+        subscription: &'a Subscription,
         idle: Duration,
-    ) -> BoxFuture<'a, Result<Vec<Entry>, Error>>;
+    ) -> BoxFuture<'a, Result<Vec<StreamEntry>, Error>>;
 
     /// Says that an entry was dealt with, and what it asked for is in the store.
-    fn acknowledge<'a>(&'a self, entry: &'a Entry) -> BoxFuture<'a, Result<(), Error>>;
+    fn acknowledge<'a>(&'a self, entry: &'a StreamEntry) -> BoxFuture<'a, Result<(), Error>>;
 
     /// Puts an injection behind those that wait for a task (ES-136).
     fn push<'a>(
@@ -189,10 +189,13 @@ pub trait Bus: Lease {
     ) -> BoxFuture<'a, Result<(), Error>>;
 
     /// What waits in the lists of these tasks and is not in the store, in order for each.
-    fn listed<'a>(&'a self, tasks: &'a [TaskId]) -> BoxFuture<'a, Result<Vec<Listed>, Error>>;
+    fn listed<'a>(
+        &'a self,
+        tasks: &'a [TaskId],
+    ) -> BoxFuture<'a, Result<Vec<PendingInjection>, Error>>;
 
     /// Removes an injection from its list, which the store has by now.
-    fn remove<'a>(&'a self, listed: &'a Listed) -> BoxFuture<'a, Result<(), Error>>;
+    fn remove<'a>(&'a self, listed: &'a PendingInjection) -> BoxFuture<'a, Result<(), Error>>;
 
     /// The control flags of these tasks, where they have one.
     fn flags<'a>(

@@ -16,8 +16,8 @@ use windlass_store::Outgoing;
 
 use super::wire::Wire;
 use super::{
-    Bus, Entry, Error, Flag, GROUP, INJECTIONS_AT_ONCE, InStream, Listed, Reader, flag_key,
-    injections_key, lease_key,
+    Bus, Error, Flag, GROUP, INJECTIONS_AT_ONCE, InStream, PendingInjection, StreamEntry,
+    Subscription, flag_key, injections_key, lease_key,
 };
 use crate::{BoxFuture, Lease};
 
@@ -80,37 +80,46 @@ impl Redis {
         self.commands.run::<String>(&cmd("PING")).await.map(drop)
     }
 
-    async fn read(&self, reader: &Reader, wait: Duration) -> Result<Vec<Entry>, Error> {
+    async fn read(
+        &self,
+        subscription: &Subscription,
+        wait: Duration,
+    ) -> Result<Vec<StreamEntry>, Error> {
         if self.reading.is_down().await {
-            let given = self.read_from(reader, "0", None).await?;
+            let given = self.read_from(subscription, "0", None).await?;
             if !given.is_empty() {
                 return Ok(given);
             }
         }
-        self.read_from(reader, ">", Some(wait)).await
+        self.read_from(subscription, ">", Some(wait)).await
     }
 
     async fn read_from(
         &self,
-        reader: &Reader,
+        subscription: &Subscription,
         from: &str,
         wait: Option<Duration>,
-    ) -> Result<Vec<Entry>, Error> {
+    ) -> Result<Vec<StreamEntry>, Error> {
         let mut command = cmd("XREADGROUP");
-        command.arg("GROUP").arg(GROUP).arg(&reader.consumer).arg("COUNT").arg(reader.limit);
+        command
+            .arg("GROUP")
+            .arg(GROUP)
+            .arg(&subscription.consumer)
+            .arg("COUNT")
+            .arg(subscription.limit);
         if let Some(wait) = wait {
             // 0 would mean for ever.
             command.arg("BLOCK").arg(wait.as_millis().max(1) as u64);
         }
         command.arg("STREAMS");
-        for stream in &reader.streams {
+        for stream in &subscription.streams {
             command.arg(stream.as_str());
         }
-        for _ in &reader.streams {
+        for _ in &subscription.streams {
             command.arg(from);
         }
         let wait = wait.unwrap_or_default();
-        let reply: Option<StreamReadReply> = self.grouped(reader, &command, wait).await?;
+        let reply: Option<StreamReadReply> = self.grouped(subscription, &command, wait).await?;
         let keys = reply.map(|reply| reply.keys).unwrap_or_default();
         let entries = keys.into_iter().filter_map(|key| {
             let stream: InStream = key.key.parse().ok()?;
@@ -123,13 +132,13 @@ impl Redis {
     /// or the server may have come back without its data.
     async fn grouped<T: FromRedisValue>(
         &self,
-        reader: &Reader,
+        subscription: &Subscription,
         command: &Cmd,
         wait: Duration,
     ) -> Result<T, Error> {
         match self.reading.wait(command, wait).await {
             Err(Error::Refused { source, .. }) if source.code() == Some("NOGROUP") => {
-                for stream in &reader.streams {
+                for stream in &subscription.streams {
                     self.make_group(*stream).await?;
                 }
                 self.reading.wait(command, wait).await
@@ -156,13 +165,13 @@ impl Redis {
 
     async fn claim_from(
         &self,
-        reader: &Reader,
+        subscription: &Subscription,
         stream: InStream,
         idle: Duration,
-    ) -> Result<Vec<Entry>, Error> {
+    ) -> Result<Vec<StreamEntry>, Error> {
         let mut command = cmd("XAUTOCLAIM");
-        command.arg(stream.as_str()).arg(GROUP).arg(&reader.consumer);
-        command.arg(idle.as_millis() as u64).arg("0-0").arg("COUNT").arg(reader.limit);
+        command.arg(stream.as_str()).arg(GROUP).arg(&subscription.consumer);
+        command.arg(idle.as_millis() as u64).arg("0-0").arg("COUNT").arg(subscription.limit);
         match self.commands.run::<StreamAutoClaimReply>(&command).await {
             // Nothing was ever taken there.
             Err(Error::Refused { source, .. }) if source.code() == Some("NOGROUP") => {
@@ -212,21 +221,21 @@ impl Bus for Redis {
 
     fn take<'a>(
         &'a self,
-        reader: &'a Reader,
+        subscription: &'a Subscription,
         wait: Duration,
-    ) -> BoxFuture<'a, Result<Vec<Entry>, Error>> {
-        Box::pin(self.read(reader, wait))
+    ) -> BoxFuture<'a, Result<Vec<StreamEntry>, Error>> {
+        Box::pin(self.read(subscription, wait))
     }
 
     fn claim<'a>(
         &'a self,
-        reader: &'a Reader,
+        subscription: &'a Subscription,
         idle: Duration,
-    ) -> BoxFuture<'a, Result<Vec<Entry>, Error>> {
+    ) -> BoxFuture<'a, Result<Vec<StreamEntry>, Error>> {
         Box::pin(async move {
             let mut claimed = Vec::new();
-            for stream in &reader.streams {
-                claimed.extend(self.claim_from(reader, *stream, idle).await?);
+            for stream in &subscription.streams {
+                claimed.extend(self.claim_from(subscription, *stream, idle).await?);
                 match self.forget_dead(*stream, DEAD_AFTER.max(idle)).await {
                     // A stream that nobody has used yet, or a server that may not run scripts.
                     Err(Error::Refused { .. }) => {}
@@ -237,7 +246,7 @@ impl Bus for Redis {
         })
     }
 
-    fn acknowledge<'a>(&'a self, entry: &'a Entry) -> BoxFuture<'a, Result<(), Error>> {
+    fn acknowledge<'a>(&'a self, entry: &'a StreamEntry) -> BoxFuture<'a, Result<(), Error>> {
         let stream = entry.stream.as_str();
         let mut both = pipe();
         both.atomic().cmd("XACK").arg(stream).arg(GROUP).arg(&entry.id).ignore();
@@ -257,7 +266,10 @@ impl Bus for Redis {
         Box::pin(async move { self.commands.run::<u64>(&push).await.map(drop) })
     }
 
-    fn listed<'a>(&'a self, tasks: &'a [TaskId]) -> BoxFuture<'a, Result<Vec<Listed>, Error>> {
+    fn listed<'a>(
+        &'a self,
+        tasks: &'a [TaskId],
+    ) -> BoxFuture<'a, Result<Vec<PendingInjection>, Error>> {
         let mut all = pipe();
         for task in tasks {
             all.cmd("LRANGE").arg(injections_key(*task)).arg(0).arg(INJECTIONS_AT_ONCE - 1);
@@ -268,13 +280,13 @@ impl Bus for Redis {
             }
             let lists: Vec<Vec<String>> = self.commands.run_all(&all).await?;
             let listed = tasks.iter().zip(lists).flat_map(|(task, texts)| {
-                texts.into_iter().map(|text| Listed { task: *task, text })
+                texts.into_iter().map(|text| PendingInjection { task: *task, text })
             });
             Ok(listed.collect())
         })
     }
 
-    fn remove<'a>(&'a self, listed: &'a Listed) -> BoxFuture<'a, Result<(), Error>> {
+    fn remove<'a>(&'a self, listed: &'a PendingInjection) -> BoxFuture<'a, Result<(), Error>> {
         let mut remove = cmd("LREM");
         remove.arg(injections_key(listed.task)).arg(1).arg(&listed.text);
         Box::pin(async move { self.commands.run::<u64>(&remove).await.map(drop) })
@@ -343,11 +355,11 @@ impl Lease for Redis {
 }
 
 /// An entry's JSON is in the field `data`; one field alone may have any name.
-fn read_entry(stream: InStream, entry: StreamId) -> Entry {
+fn read_entry(stream: InStream, entry: StreamId) -> StreamEntry {
     let StreamId { id, map, .. } = entry;
     let alone = (map.len() == 1).then(|| map.values().next()).flatten();
     let body = map.get(DATA).or(alone).map(text).unwrap_or_default();
-    Entry { stream, id, body }
+    StreamEntry { stream, id, body }
 }
 
 fn text(value: &Value) -> String {

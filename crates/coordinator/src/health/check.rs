@@ -1,4 +1,4 @@
-//! One check and what came of it.
+//! One check and its result.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! The health gate: what is looked at before a task is given an agent, and what happens when something is wrong
+//! The health gate: what is checked before a task is given an agent, and what happens when something is wrong
 //! (MS-039…044).
 
 use std::path::Path;

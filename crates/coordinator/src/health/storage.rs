@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use windlass_core::text::with_causes;
+use windlass_core::text::{plural, with_causes};
 use windlass_store::{Difference, DriftKind, SchemaDrift};
 
 use super::{Advice, Check, Fixed, Health};
@@ -108,7 +108,10 @@ impl Health<'_> {
         };
         let replaced: Vec<_> = pids.iter().filter(is_replaced).collect();
         match replaced.is_empty() {
-            true => Check::ok("processes", plural_of("process", "processes", pids.len())),
+            true => {
+                let noun = if pids.len() == 1 { "process" } else { "processes" };
+                Check::ok("processes", format!("{} {noun}", pids.len()))
+            }
             false => {
                 let words = replaced.iter().map(|pid| {
                     format!("process {pid} runs a program that was replaced or removed")
@@ -219,12 +222,4 @@ fn outcome(name: &'static str, done: Result<Option<String>, Error>) -> Option<Fi
         Ok(what) => what.map(|what| Fixed::done(name, what)),
         Err(error) => Some(Fixed::failed(name, with_causes(&error))),
     }
-}
-
-fn plural(count: usize, what: &str) -> String {
-    plural_of(what, &format!("{what}s"), count)
-}
-
-fn plural_of(one: &str, many: &str, count: usize) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
 }

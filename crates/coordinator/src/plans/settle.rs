@@ -2,7 +2,7 @@
 
 use windlass_core::axes::RunControl;
 use windlass_core::command::{ResultStatus, TaskResult};
-use windlass_core::event::Driver;
+use windlass_core::event::{Driver, Event};
 use windlass_core::id::{InjectionId, TaskId};
 use windlass_core::injection::Injection;
 use windlass_core::state::TaskState;
@@ -43,6 +43,9 @@ impl Plans<'_> {
     /// A segment of a task has ended: one that failed is tried again, as often as it may be and nobody has to look
     /// first (C-03); one that is done leaves a snapshot.
     pub(crate) async fn settle(self, result: &TaskResult) -> Result<(), Error> {
+        if !self.has_part(result.task_id)? {
+            return Ok(());
+        }
         let tasks = self.coordinator.tasks();
         let Some(row) = tasks.get(result.task_id)? else { return Ok(()) };
         match result.status {
@@ -62,6 +65,15 @@ impl Plans<'_> {
             | ResultStatus::Paused
             | ResultStatus::Cancelled => Ok(()),
         }
+    }
+
+    /// Whether a task belongs to a plan, as its first event says: most do not, and their journals need not be read.
+    fn has_part(self, task: TaskId) -> Result<bool, Error> {
+        let first = self.coordinator.store.journal().after(task, 0, 1)?;
+        Ok(first.iter().any(|record| match &record.event {
+            Event::TaskCreated(created) => created.plan.is_some(),
+            _ => false,
+        }))
     }
 
     async fn try_again(self, task: TaskId, driver: Driver) -> Result<(), Error> {

@@ -3,7 +3,7 @@
 //! Invariants:
 //! - An injection leaves its list only when the mailbox has it; its id makes a repetition harmless, so each
 //!   has its effect exactly once, in the list's order.
-//! - A flag is obeyed as long as it stands: a task that is flagged `paused` does not run. (ES-016)
+//! - A flag is obeyed while it is set: a task that is flagged `paused` does not run. (ES-016)
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_store::OutStream;
 
 use super::{Backoff, chain};
-use crate::bus::{Bus, Flag, Listed};
+use crate::bus::{Bus, Flag, PendingInjection};
 use crate::{Coordinator, Error};
 
 /// How often lists and flags are looked at: soon enough to be in effect within a turn, seldom enough for a
@@ -106,7 +106,7 @@ async fn pass(
 }
 
 /// Into the mailbox, or back to people where that refuses it for good.
-async fn deliver(coordinator: &Coordinator, listed: &Listed) -> Result<(), Error> {
+async fn deliver(coordinator: &Coordinator, listed: &PendingInjection) -> Result<(), Error> {
     let task = listed.task;
     let problem = match serde_json::from_str::<Injection>(&listed.text) {
         Ok(injection) => match inject(coordinator, task, injection).await {

@@ -15,11 +15,11 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use windlass_core::command::{ResultStatus, TaskCommand};
 use windlass_core::error::{ErrorDetails, ErrorType};
-use windlass_core::trigger::{TaskAction, Trigger};
 use windlass_store::OutStream;
 
 use super::{Backoff, Service, chain};
-use crate::bus::{Bus, Entry, Flag, InStream, Reader};
+use crate::bus::{Bus, Flag, InStream, StreamEntry, Subscription};
+use crate::trigger::{TaskAction, Trigger};
 use crate::{BoxFuture, Coordinator, Error};
 
 /// Entries taken at once.
@@ -31,17 +31,17 @@ const IN_HAND: usize = 256;
 /// How long one look at the bus waits. A service that stops waits for it to end.
 const WAIT: Duration = Duration::from_millis(500);
 
-type Taken = BoxFuture<'static, Result<Vec<Entry>, crate::bus::Error>>;
+type Taken = BoxFuture<'static, Result<Vec<StreamEntry>, crate::bus::Error>>;
 
-pub(super) async fn take_in(
+pub(super) async fn run(
     service: Service,
     coordinator: Coordinator,
     bus: Arc<dyn Bus>,
     stop: CancellationToken,
 ) -> Result<(), Error> {
     let (streams, consumer) = (service.streams, service.name);
-    let reader = Reader { streams, consumer, limit: AT_ONCE };
-    let intake = Arc::new(Intake { coordinator, bus, reader, stop: stop.clone() });
+    let subscription = Subscription { streams, consumer, limit: AT_ONCE };
+    let intake = Arc::new(Intake { coordinator, bus, subscription, stop: stop.clone() });
     let mut queues = SessionQueues::new(intake.clone());
     let mut backoff = Backoff::new();
     let mut claimed: Option<Instant> = None;
@@ -90,7 +90,7 @@ pub(super) async fn take_in(
 /// Entries in hand, one queue for each session.
 struct SessionQueues {
     intake: Arc<Intake>,
-    waiting: HashMap<String, VecDeque<Entry>>,
+    waiting: HashMap<String, VecDeque<StreamEntry>>,
     working: JoinSet<()>,
     busy: HashMap<Id, String>,
 }
@@ -104,7 +104,7 @@ impl SessionQueues {
         self.working.len() + self.waiting.values().map(VecDeque::len).sum::<usize>()
     }
 
-    fn put(&mut self, entry: Entry) {
+    fn put(&mut self, entry: StreamEntry) {
         let queue = queue_name(&entry);
         match self.waiting.get_mut(&queue) {
             Some(waiting) => waiting.push_back(entry),
@@ -115,7 +115,7 @@ impl SessionQueues {
         }
     }
 
-    fn begin(&mut self, queue: String, entry: Entry) {
+    fn begin(&mut self, queue: String, entry: StreamEntry) {
         let intake = self.intake.clone();
         let work = self.working.spawn(async move { intake.process(&entry).await });
         self.busy.insert(work.id(), queue);
@@ -139,7 +139,7 @@ impl SessionQueues {
 }
 
 /// Whom an entry is about, as far as that can be read.
-fn queue_name(entry: &Entry) -> String {
+fn queue_name(entry: &StreamEntry) -> String {
     let body: Value = serde_json::from_str(&entry.body).unwrap_or_default();
     let of = |field: &str| body.get(field).and_then(Value::as_str).map(str::to_owned);
     let whom = of("session_id").or(of("task_id")).or(of("request_id"));
@@ -153,7 +153,7 @@ fn queue_name(entry: &Entry) -> String {
 struct Intake {
     coordinator: Coordinator,
     bus: Arc<dyn Bus>,
-    reader: Reader,
+    subscription: Subscription,
     stop: CancellationToken,
 }
 
@@ -162,16 +162,16 @@ impl Intake {
     fn look(self: Arc<Self>, claim: Option<Duration>) -> Taken {
         Box::pin(async move {
             if let Some(idle) = claim {
-                let claimed = self.bus.claim(&self.reader, idle).await?;
+                let claimed = self.bus.claim(&self.subscription, idle).await?;
                 if !claimed.is_empty() {
                     return Ok(claimed);
                 }
             }
-            Bus::take(&*self.bus, &self.reader, WAIT).await
+            Bus::take(&*self.bus, &self.subscription, WAIT).await
         })
     }
 
-    async fn process(&self, entry: &Entry) {
+    async fn process(&self, entry: &StreamEntry) {
         let mut backoff = Backoff::new();
         while let Err(error) = self.attempt(entry).await {
             if self.stop.is_cancelled() {
@@ -183,7 +183,7 @@ impl Intake {
     }
 
     /// Fails only where another attempt may help.
-    async fn attempt(&self, entry: &Entry) -> Result<(), Error> {
+    async fn attempt(&self, entry: &StreamEntry) -> Result<(), Error> {
         match self.carry_out(entry).await {
             Err(error) if error.is_transient() => return Err(error),
             Err(error) => {
@@ -198,7 +198,7 @@ impl Intake {
         Ok(self.bus.acknowledge(entry).await?)
     }
 
-    async fn carry_out(&self, entry: &Entry) -> Result<(), Error> {
+    async fn carry_out(&self, entry: &StreamEntry) -> Result<(), Error> {
         let Some(stream) = entry.stream.trigger() else {
             let command: TaskCommand = match serde_json::from_str(&entry.body) {
                 Ok(command) => command,
@@ -232,13 +232,17 @@ impl Intake {
         Ok(())
     }
 
-    async fn refuse_unread(&self, entry: &Entry, problem: &impl ToString) -> Result<(), Error> {
+    async fn refuse_unread(
+        &self,
+        entry: &StreamEntry,
+        problem: &impl ToString,
+    ) -> Result<(), Error> {
         let error = ErrorDetails::new(ErrorType::InvalidCommand, problem.to_string());
         self.refuse(entry, error).await
     }
 
     /// Tells whoever sent it that it will never be carried out, and why.
-    async fn refuse(&self, entry: &Entry, error: ErrorDetails) -> Result<(), Error> {
+    async fn refuse(&self, entry: &StreamEntry, error: ErrorDetails) -> Result<(), Error> {
         let problem = error.message.as_str();
         tracing::warn!(stream = %entry.stream, id = entry.id, problem, "entry refused");
         let body: Value = serde_json::from_str(&entry.body).unwrap_or_default();
@@ -283,7 +287,7 @@ impl Intake {
 
 /// The trigger with a name of its own: where its sender gave none, its place in the stream is one, so that
 /// a second delivery has no further effect.
-fn named(trigger: Trigger, entry: &Entry) -> Trigger {
+fn named(trigger: Trigger, entry: &StreamEntry) -> Trigger {
     let name = || Some(format!("{}/{}", entry.stream, entry.id));
     match trigger {
         Trigger::UserMessage(mut one) => {

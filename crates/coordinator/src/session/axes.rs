@@ -169,13 +169,7 @@ impl Session<'_> {
         by: &str,
     ) -> Result<Option<String>, Error> {
         let directory = self.state()?.created.workspace;
-        let model = match model {
-            Some(name) => {
-                let checked = self.coordinator.agents.check_model(directory.as_deref(), name);
-                Some(checked.map_err(|details| Error::Unusable { details: Box::new(details) })?)
-            }
-            None => None,
-        };
+        let model = model.map(|name| self.usable_model(directory.as_deref(), name)).transpose()?;
         self.update(|state| {
             if state.model == model {
                 return Ok((SessionAppend::default(), ()));
@@ -192,6 +186,12 @@ impl Session<'_> {
         })
         .await?;
         Ok(model)
+    }
+
+    /// The full name of a model that a person names, where tasks of this directory can use it.
+    pub(super) fn usable_model(self, directory: Option<&str>, name: &str) -> Result<String, Error> {
+        let checked = self.coordinator.agents.check_model(directory, name);
+        checked.map_err(|details| Error::Unusable { details: Box::new(details) })
     }
 
     /// `unrestricted` needs the user's opt-in (MS-065).

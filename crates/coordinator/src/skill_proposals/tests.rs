@@ -1,4 +1,4 @@
-//! What is chosen of what tasks have in common.
+//! Which of the things that tasks have in common becomes a proposal.
 
 use super::*;
 

@@ -6,7 +6,7 @@ use windlass_core::session::{AxesChange, Scope, Source};
 
 use super::run::Invocation;
 use super::table::SlashCommand;
-use super::words::{Axis, Order, axis};
+use super::words::{AxesRequest, Axis, axis};
 use super::{Block, Effect, Reply, SlashInput};
 use crate::{AxesOrder, Changed, Error, Session};
 
@@ -75,7 +75,7 @@ impl<'a> ModeCommand<'a> {
     }
 
     async fn set_axis(self, name: Axis, words: &[&str]) -> Result<Reply, Error> {
-        let mut order = Order::read(self.command, words)?;
+        let mut order = AxesRequest::read(self.command, words)?;
         // `/mode --permission-profile restricted` names no work mode.
         if order.rest.is_empty() && !order.change.is_empty() {
             let (wanted, scope) = order.finish(self.command)?;
@@ -94,9 +94,9 @@ impl<'a> ModeCommand<'a> {
     pub(super) async fn steer(self) -> Result<Reply, Error> {
         let words: Vec<&str> = self.rest.split_whitespace().collect();
         let Some((name, value, scope)) = steered_axis(&words) else {
-            return self.invocation.tell().await;
+            return self.invocation.steer().await;
         };
-        let mut order = Order::default();
+        let mut order = AxesRequest::default();
         order.set(self.command, name, value)?;
         let scope = match scope {
             Some(word) => axis(self.command, word)?,
@@ -161,7 +161,7 @@ impl<'a> ModeCommand<'a> {
             });
         }
         let words: Vec<&str> = self.rest.split_whitespace().collect();
-        let order = Order::read(self.command, &words)?;
+        let order = AxesRequest::read(self.command, &words)?;
         let mut rest = order.rest.iter();
         let question = rest.next().ok_or_else(|| self.invocation.bad("name the question"))?;
         let question = inbox.find(question)?;

@@ -237,7 +237,7 @@ impl Session<'_> {
         let all = Filter { session: Some(self.id()), ..Filter::default() };
         for row in self.coordinator.store.tasks().list(&all)? {
             for record in self.coordinator.tasks().journal(row.id)? {
-                if let Some((_, usage)) = usage_of(&record) {
+                if let Some((_, usage)) = usage_of(&record.event) {
                     let date = record.at.to_zoned(zone.clone()).date();
                     days.entry(date).or_default().add(usage);
                 }

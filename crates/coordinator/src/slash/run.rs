@@ -168,7 +168,7 @@ impl Invocation<'_> {
     }
 
     /// Tells the active task something.
-    pub(super) async fn tell(self) -> Result<Reply, Error> {
+    pub(super) async fn steer(self) -> Result<Reply, Error> {
         if self.rest.is_empty() {
             return Err(self.bad("`/steer` needs an axis and a value, or a text"));
         }

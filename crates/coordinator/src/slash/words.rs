@@ -28,14 +28,14 @@ pub(super) fn bad(command: &SlashCommand, problem: impl ToString) -> Error {
 
 /// Axes and a scope, as words name them.
 #[derive(Default)]
-pub(super) struct Order {
+pub(super) struct AxesRequest {
     pub(super) change: AxesChange,
     pub(super) scope: Option<Scope>,
     /// Words that are neither.
     pub(super) rest: Vec<String>,
 }
 
-impl Order {
+impl AxesRequest {
     /// Reads options; what is neither an option nor the value of one is left in `rest`, in its order.
     pub(super) fn read(command: &SlashCommand, words: &[&str]) -> Result<Self, Error> {
         let mut order = Self::default();

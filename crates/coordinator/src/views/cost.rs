@@ -117,7 +117,7 @@ impl CostReport {
 
     /// Counts an event.
     pub(crate) fn add(&mut self, record: &Record) {
-        let Some((model, usage)) = usage_of(record) else { return };
+        let Some((model, usage)) = usage_of(&record.event) else { return };
         self.total.add(usage);
         self.models.entry(model.to_owned()).or_default().add(usage);
         self.tasks.entry(record.task).or_default().add(usage);
@@ -132,9 +132,12 @@ impl CostReport {
     }
 }
 
+/// The kinds of events that [`usage_of`] knows something of.
+pub(crate) const KINDS_WITH_USAGE: [&str; 2] = ["llm_response", "compaction_progress"];
+
 /// What an event used, and of which model.
-pub(crate) fn usage_of(record: &Record) -> Option<(&str, &Usage)> {
-    match &record.event {
+pub(crate) fn usage_of(event: &Event) -> Option<(&str, &Usage)> {
+    match event {
         Event::LlmResponse(response) => Some((response.model.as_str(), &response.usage)),
         // Summaries are paid for too.
         Event::CompactionProgress(part) => Some((SUMMARIES, &part.usage)),

@@ -82,8 +82,12 @@ impl Drive<'_> {
 
 /// Where worktrees are: beside our data, which no agent sees, and never in a directory that somebody cleans.
 pub fn worktrees_beside(data: &Path) -> PathBuf {
+    beside(data, "worktrees")
+}
+
+fn beside(data: &Path, what: &str) -> PathBuf {
     let name = data.file_name().unwrap_or_default().to_string_lossy();
-    data.with_file_name(format!("{name}-worktrees"))
+    data.with_file_name(format!("{name}-{what}"))
 }
 
 fn failed(error: windlass_workflow::Error) -> Error {
@@ -108,6 +112,14 @@ impl Host for EngineHost<'_> {
 
     fn worktrees(&self) -> PathBuf {
         worktrees_beside(self.coordinator.store.dir().root())
+    }
+
+    fn caches(&self) -> PathBuf {
+        beside(self.coordinator.store.dir().root(), "caches")
+    }
+
+    fn is_approved(&self, source: &WorkflowSource) -> bool {
+        self.coordinator.agents.is_source_approved(&self.directory, source)
     }
 
     fn approve(&self, source: &WorkflowSource) -> Result<(), ErrorDetails> {

@@ -1,14 +1,14 @@
-//! Removing worktrees that ended runs have left: what would go and what would stay, with a reason for each.
+//! Removing worktrees that ended runs have left: which are removed and which stay, with a reason for each.
 //!
 //! Invariants:
 //! - What would be lost stays: a person merges it, or has it saved on its branch.
 //! - Only worktrees of runs that have ended are removed, by whoever owns the run then, and it is journaled first.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use windlass_core::event::{Event, Record, WorktreeChanged, WorktreeState};
+use windlass_core::event::{Event, Record, WorktreeChanged, WorktreeKind, WorktreeState};
 use windlass_core::id::TaskId;
 use windlass_core::string_enum;
 use windlass_store::{Level, Owner};
@@ -19,6 +19,9 @@ use windlass_workflow::worktree::{self, Removal};
 use super::standing::is_there;
 use super::{Workflows, worktrees_beside};
 use crate::{Coordinator, Error};
+
+/// Why a worktree of no run stays.
+const WARM: &str = "it stays warm for the next run; `git worktree remove` removes it";
 
 string_enum! {
     /// What becomes of a worktree.
@@ -34,7 +37,7 @@ string_enum! {
 /// What becomes of worktrees with work that is nowhere else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OwnWork {
-    /// They stay.
+    /// The worktrees stay, with their work in them.
     Stays,
     /// It is committed to their branches, and they go.
     IsSaved,
@@ -66,13 +69,18 @@ impl Workflows<'_> {
     /// What pruning would do with each worktree that is still there: of one run, or of all.
     pub fn prunable(self, only: Option<TaskId>, work: OwnWork) -> Result<Vec<Prunable>, Error> {
         let (mut found, mut known) = (Vec::new(), BTreeSet::new());
+        let mut warm = BTreeMap::new();
         for row in self.coordinator.store.tasks().workflow_runs(u32::MAX)? {
             let left = Left::of(self.coordinator, row.task)?;
             for tree in left.state.worktrees.values() {
                 known.insert(PathBuf::from(&tree.path));
                 known.insert(worktree::scratch_of(&tree.path));
                 let is_wanted = only.is_none_or(|only| only == row.task);
-                if is_wanted && tree.state != WorktreeState::Removed {
+                if is_wanted && tree.state == WorktreeState::Released {
+                    warm.entry(PathBuf::from(&tree.path)).or_insert_with(|| {
+                        left.entry(&row.workflow, tree, Fate::Keep, WARM.to_owned())
+                    });
+                } else if is_wanted && tree.state != WorktreeState::Removed {
                     let (fate, why) = match row.status.is_terminal() {
                         true => left.judge(tree, work),
                         false => (Fate::Keep, format!("its run is {}", row.status)),
@@ -81,6 +89,11 @@ impl Workflows<'_> {
                 }
             }
         }
+        // One that another run works in is that run's.
+        let is_idle = |one: &Prunable| found.iter().all(|other| other.path != one.path);
+        let idle: Vec<_> =
+            warm.into_values().filter(|one| one.path.exists() && is_idle(one)).collect();
+        found.extend(idle.into_iter().map(|one| Prunable { branch: None, ..one }));
         if only.is_none() {
             found.extend(self.unknown(&known));
         }
@@ -202,6 +215,10 @@ impl Left {
 
     /// What would become of a worktree of a run that has ended.
     fn judge(&self, tree: &WorktreeChanged, work: OwnWork) -> (Fate, String) {
+        if tree.kind == WorktreeKind::Command {
+            let why = "a command of its workflow made it, and only a person can say what it holds";
+            return (Fate::Keep, why.to_owned());
+        }
         let judged = Git::open(&self.directory).and_then(|git| {
             if tree.state == WorktreeState::Adding {
                 return Ok((Fate::Remove, "nobody has worked in it".to_owned()));

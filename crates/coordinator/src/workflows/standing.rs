@@ -1,5 +1,5 @@
-//! Where runs and their worktrees stand, in words that keep apart what needs a different hand: one that waits, one that
-//! is paused, one that nobody works on although somebody should, and one that is over and not cleaned up.
+//! The state of runs and of their worktrees. Runs that need a different action have different words: waiting, paused,
+//! stalled (it should be running, and no process works on it), and ended but not cleaned up.
 
 use std::path::Path;
 
@@ -95,5 +95,6 @@ fn is_driven(coordinator: &Coordinator, run: TaskId) -> Result<bool, Error> {
 
 /// Whether a worktree takes up space.
 pub(super) fn is_there(tree: &WorktreeChanged) -> bool {
-    tree.state != WorktreeState::Removed && Path::new(&tree.path).exists()
+    let is_ours = !matches!(tree.state, WorktreeState::Removed | WorktreeState::Released);
+    is_ours && Path::new(&tree.path).exists()
 }

@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 use windlass_core::event::{
     Event, MergeChanged, Record, StepResult, WorkflowPart, WorkflowSource, WorktreeChanged,
+    WorktreeKind,
 };
 use windlass_core::id::TaskId;
 use windlass_core::status::{StatusReason, TaskStatus};
@@ -52,6 +53,8 @@ pub struct RunView {
     pub steps: Vec<StepView>,
     pub worktrees: Vec<WorktreeView>,
     pub merges: Vec<MergeView>,
+    /// The pull requests that it has opened, or found open, for its branches.
+    pub pull_requests: Vec<String>,
     /// Who works for it now, with heartbeats and claims.
     pub workers: Vec<WorkerView>,
 }
@@ -81,10 +84,14 @@ pub struct StepView {
 pub struct WorktreeView {
     pub name: String,
     pub state: String,
+    /// `single`, `warm` for one that runs take turns in, `command` where a command of the workflow has made it.
+    pub kind: WorktreeKind,
     pub standing: Standing,
     pub path: String,
     pub branch: String,
     pub base: String,
+    /// The directories that are in it; all where none is named.
+    pub sparse: Vec<String>,
     pub port: Option<u16>,
     pub detail: Option<String>,
 }
@@ -134,7 +141,13 @@ impl Workflows<'_> {
         if let Some(row) = rows.iter().find(|row| row.workflow == text) {
             return Ok(row.task);
         }
-        let task = self.coordinator.tasks().root(self.coordinator.tasks().find(text)?)?;
+        let found = self.coordinator.tasks().find(text).map_err(|error| match error {
+            Error::Store(windlass_store::Error::UnknownTask(_)) => {
+                Error::UnknownRun(text.to_owned())
+            }
+            other => other,
+        })?;
+        let task = self.coordinator.tasks().root(found)?;
         match rows.iter().any(|row| row.task == task) {
             true => Ok(task),
             false => Err(Error::NotARun { task }),
@@ -166,7 +179,11 @@ impl Workflows<'_> {
                 workers.iter().filter(|one| one.run == run).find_map(|one| one.activity.clone())
             }
         };
+        let links = steps.iter().filter(|step| step.kind == "pull_request");
+        let links = links.filter_map(|step| step.output["url"].as_str().map(str::to_owned));
+        let pull_requests = links.collect();
         Ok(RunView {
+            pull_requests,
             standing,
             activity: activity.filter(|_| standing == Standing::Working),
             worktrees: trees
@@ -267,6 +284,19 @@ fn stop(steps: &mut [StepView], records: &[Record]) {
     }
 }
 
+impl WorktreeView {
+    /// What is special about it, for people; empty for the usual kind.
+    pub fn remarks(&self) -> Vec<String> {
+        let kind = match self.kind {
+            WorktreeKind::Single => None,
+            WorktreeKind::Warm => Some("warm".to_owned()),
+            WorktreeKind::Command => Some("made by a command".to_owned()),
+        };
+        let sparse = (!self.sparse.is_empty()).then(|| format!("only {}", self.sparse.join(", ")));
+        kind.into_iter().chain(sparse).collect()
+    }
+}
+
 fn worktree(tree: &WorktreeChanged, standing: Standing) -> WorktreeView {
     WorktreeView {
         name: tree.name.clone(),
@@ -275,6 +305,8 @@ fn worktree(tree: &WorktreeChanged, standing: Standing) -> WorktreeView {
         path: tree.path.clone(),
         branch: tree.branch.clone(),
         base: tree.base.clone(),
+        kind: tree.kind,
+        sparse: tree.sparse.clone(),
         port: tree.port,
         detail: tree.detail.clone(),
     }

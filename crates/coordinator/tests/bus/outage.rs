@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use windlass_coordinator::bus::{
-    Bus, Entry, Error, Flag, InStream, Redis, flag_key, injections_key, lease_key,
+    Bus, Error, Flag, InStream, Redis, StreamEntry, flag_key, injections_key, lease_key,
 };
 use windlass_core::id::{InjectionId, SessionId};
 use windlass_core::injection::Injection;
@@ -116,7 +116,7 @@ async fn a_partition_is_noticed_and_loses_nothing() {
     server.thaw();
 
     bus.submit(InStream::TaskCommand, None, "after").await.unwrap();
-    let mut seen: Vec<Entry> = Vec::new();
+    let mut seen: Vec<StreamEntry> = Vec::new();
     while !seen.iter().any(|entry| entry.body == "after") {
         seen.extend(Bus::take(&*bus, &reader("ada"), LONG).await.unwrap());
         // What was given to a connection that is gone is still ours.
@@ -140,7 +140,7 @@ async fn a_deleted_entry_does_not_stop_the_reader() {
         // The first look may find that its connection was cut.
         let Ok(entries) = Bus::take(&*bus, &reader("ada"), LONG).await else { continue };
         seen.extend(entries);
-        if seen.iter().any(|entry: &Entry| entry.body == "there") {
+        if seen.iter().any(|entry: &StreamEntry| entry.body == "there") {
             return;
         }
     }

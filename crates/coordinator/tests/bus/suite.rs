@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use jiff::Timestamp;
 use tempfile::TempDir;
 use windlass_coordinator::Lease;
-use windlass_coordinator::bus::{Bus, Embedded, Entry, Flag, InStream, Reader, Redis};
+use windlass_coordinator::bus::{Bus, Embedded, Flag, InStream, Redis, StreamEntry, Subscription};
 use windlass_core::axes::Axes;
 use windlass_core::command::TaskCommand;
 use windlass_core::event::{Driver, TaskCreated};
@@ -105,12 +105,12 @@ on_both! {
     a_lease_that_ran_out_is_free
 }
 
-pub fn reader(consumer: &str) -> Reader {
+pub fn reader(consumer: &str) -> Subscription {
     let streams = vec![InStream::TaskCommand, InStream::TaskControl];
-    Reader { streams, consumer: consumer.to_owned(), limit: 10 }
+    Subscription { streams, consumer: consumer.to_owned(), limit: 10 }
 }
 
-fn bodies(entries: &[Entry]) -> Vec<&str> {
+fn bodies(entries: &[StreamEntry]) -> Vec<&str> {
     entries.iter().map(|entry| entry.body.as_str()).collect()
 }
 

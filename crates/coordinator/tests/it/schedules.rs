@@ -1,6 +1,7 @@
 //! Schedules by a set clock: checks, messages, starts; monitors that end well and that do not.
 
 use jiff::SignedDuration;
+use windlass_coordinator::trigger::{Due, ScheduledTrigger};
 use windlass_coordinator::{CoordinatorLimits, Handled};
 use windlass_core::command::ResultStatus;
 use windlass_core::event::Event;
@@ -9,7 +10,6 @@ use windlass_core::schedule::{
     Missed, Rhythm, Schedule, ScheduleAction, ScheduleState, SchedulerStatus, TimeoutAction,
 };
 use windlass_core::status::{StatusReason, TaskStatus};
-use windlass_core::trigger::{Due, ScheduledTrigger};
 use windlass_store::Filter;
 
 use crate::world::{START, World, at};

@@ -1,13 +1,13 @@
 //! The other triggers: answers, events, control, results.
 
+use windlass_coordinator::trigger::{
+    ExternalEventReceived, HitlResponseReceived, TaskAction, TaskControlReceived, Trigger,
+    TriggerStream,
+};
 use windlass_coordinator::{Error, Handled};
 use windlass_core::command::ResultStatus;
 use windlass_core::id::{QuestionId, TaskId};
 use windlass_core::status::TaskStatus;
-use windlass_core::trigger::{
-    ExternalEventReceived, HitlResponseReceived, TaskAction, TaskControlReceived, Trigger,
-    TriggerStream,
-};
 
 use crate::world::World;
 

@@ -1,12 +1,12 @@
 //! A coordinator with a scripted model, and what a test says to it.
 
 use jiff::Timestamp;
+use windlass_coordinator::trigger::UserMessageReceived;
 use windlass_coordinator::{Coordinator, Error, Handled, SubmitOptions};
 use windlass_core::command::{TaskCommand, TaskResult};
 use windlass_core::event::{Event, Record};
 use windlass_core::id::{SessionId, TaskId};
 use windlass_core::status::TaskStatus;
-use windlass_core::trigger::UserMessageReceived;
 use windlass_store::{OutStream, Store};
 use windlass_testkit::{Answer, Request, Stage};
 

@@ -4,6 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::compaction::{Source, Trigger};
 use crate::message::Usage;
+use crate::text::{count, plural, tokens};
+
+use super::{Note, Words};
 
 /// The agent is asked to save its notes (ES-158, ES-316).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -90,4 +93,43 @@ pub struct CompactionEnd {
     /// Where what was dropped can be read, as the agent names it; `None` when it could not be written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
+}
+
+impl Words for MemoryFlush {
+    fn words(&self) -> String {
+        format!("notes are saved at about {} tokens", count(self.estimated_tokens))
+    }
+}
+
+impl Words for CompactionStart {
+    fn words(&self) -> String {
+        let (before, window) = (count(self.tokens_before), count(self.window_tokens));
+        let turns = plural(self.summarized_turns, "turn");
+        format!("{turns} to summarize, at {before} of {window} tokens ({})", self.trigger)
+    }
+}
+
+impl Words for CompactionProgress {
+    fn words(&self) -> String {
+        let used = tokens(self.usage.input_tokens + self.usage.output_tokens);
+        format!("{used}: {}", self.text)
+    }
+}
+
+impl Words for CompactionEnd {
+    fn words(&self) -> String {
+        format!(
+            "{} summarized, {} kept, {} → {} tokens",
+            plural(self.summarized_turns, "turn"),
+            self.kept_turns,
+            self.tokens_before,
+            self.tokens_after
+        )
+    }
+
+    fn note(&self) -> Option<Note> {
+        let (before, after) = (count(self.tokens_before), count(self.tokens_after));
+        let text = format!("Context summarized: {before} → {after} tokens");
+        Note::with_detail(text, &self.summary)
+    }
 }

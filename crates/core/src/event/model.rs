@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 use crate::compaction::Gauge;
 use crate::message::{Finish, ToolRequest, Usage};
 use crate::reasoning::Reasoning;
+use crate::text::{count, plural, tokens};
+
+use super::{Note, Words};
 
 /// The model was asked. The body is not stored: it is the fold.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -56,4 +59,39 @@ pub struct LlmResponse {
     /// How long the segment has been worked on, by the monotonic clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub segment_ms: Option<u64>,
+}
+
+impl Words for LlmRequest {
+    fn words(&self) -> String {
+        let tokens = count(self.estimated_tokens);
+        format!("{}, about {tokens} tokens", plural(self.messages, "message"))
+    }
+}
+
+impl Words for LlmResponse {
+    fn words(&self) -> String {
+        let calls: Vec<_> = self.calls.iter().map(|call| call.name.as_str()).collect();
+        let calls =
+            if calls.is_empty() { String::new() } else { format!("[{}] ", calls.join(", ")) };
+        let used = tokens(self.usage.input_tokens + self.usage.output_tokens);
+        let thought = self.reasoning.as_ref().map(Reasoning::text).unwrap_or_default();
+        // What it thinks stands for a text where there is none.
+        let text = match (self.text.trim(), thought.trim()) {
+            ("", "") => String::new(),
+            ("", thought) => format!(": (thinks) {thought}"),
+            (text, _) => format!(": {text}"),
+        };
+        format!("{calls}{used}{text}")
+    }
+}
+
+impl Words for ReasoningDropped {
+    fn words(&self) -> String {
+        self.reason.clone()
+    }
+
+    fn note(&self) -> Option<Note> {
+        let text = "What the model thought is no longer sent back to it";
+        Note::warning(text, Some(&self.reason))
+    }
 }

@@ -1,11 +1,14 @@
 //! The bodies of the events that end a question, and of what an accepted plan is. The question itself is the body
-//! of `question_asked`.
+//! of `question_asked`, a message from outside that of `injection_received`.
 
 use serde::{Deserialize, Serialize};
 
 use crate::axes::Axes;
 use crate::id::QuestionId;
-use crate::question::Answer;
+use crate::injection::Injection;
+use crate::question::{Answer, Question};
+
+use super::{Note, Words};
 
 /// A person answered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -44,4 +47,39 @@ pub struct PlanAccepted {
     pub budget_usd: Option<f64>,
     /// What the agent reads.
     pub message: String,
+}
+
+impl Words for Injection {
+    fn words(&self) -> String {
+        let by = if self.by.is_empty() { "" } else { " by " };
+        format!("{}{by}{}: {}", self.injection_type, self.by, self.content)
+    }
+}
+
+impl Words for Question {
+    fn words(&self) -> String {
+        format!("{} ({})", self.question, self.id)
+    }
+}
+
+impl Words for QuestionAnswered {
+    fn words(&self) -> String {
+        format!("{} ({})", self.answer.text, self.question)
+    }
+}
+
+impl Words for QuestionClosed {
+    fn words(&self) -> String {
+        format!("{} ({})", self.reason, self.question)
+    }
+}
+
+impl Words for PlanAccepted {
+    fn words(&self) -> String {
+        format!("{} accepted by {}", self.path, self.by)
+    }
+
+    fn note(&self) -> Option<Note> {
+        Note::new(format!("Plan accepted by {}", self.by))
+    }
 }

@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::CallId;
 
+use super::{Note, Words};
+
 /// The sandbox runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SandboxStarted {
@@ -41,4 +43,36 @@ pub struct CommandExited {
     pub exit: String,
     /// What the agent reads.
     pub message: String,
+}
+
+impl Words for SandboxStarted {
+    fn words(&self) -> String {
+        format!("{}: {}", self.kind, self.isolation)
+    }
+}
+
+impl Words for SandboxEnded {
+    fn words(&self) -> String {
+        self.kind.clone()
+    }
+}
+
+impl Words for SandboxLost {
+    fn words(&self) -> String {
+        self.reason.clone()
+    }
+
+    fn note(&self) -> Option<Note> {
+        Note::warning("Its sandbox is gone", Some(&self.reason))
+    }
+}
+
+impl Words for CommandExited {
+    fn words(&self) -> String {
+        format!("{}: {}", self.command, self.exit)
+    }
+
+    fn note(&self) -> Option<Note> {
+        Note::with_detail(format!("Background command ended: {}", self.exit), &self.command)
+    }
 }

@@ -9,6 +9,8 @@ use crate::id::{CallId, TaskId};
 use crate::role::Role;
 use crate::string_enum;
 
+use super::{Note, Words};
+
 /// A sub-agent is about to start (ES-235, ES-317).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SubAgentSpawn {
@@ -109,4 +111,28 @@ pub struct BudgetHit {
     pub spent: f64,
     /// What it may use.
     pub limit: f64,
+}
+
+impl Words for SubAgentSpawn {
+    fn words(&self) -> String {
+        format!("{} ({})", self.label, self.task_id)
+    }
+}
+
+impl Words for SubAgentComplete {
+    fn words(&self) -> String {
+        let error = self.error.as_deref().filter(|_| self.output.is_empty());
+        format!("{} {}: {}", self.label, self.status, error.unwrap_or(&self.output))
+    }
+}
+
+impl Words for BudgetHit {
+    fn words(&self) -> String {
+        format!("{} {}: {} of {}", self.budget, self.level, self.spent, self.limit)
+    }
+
+    fn note(&self) -> Option<Note> {
+        let Self { budget, level, spent, limit } = self;
+        Note::warning(format!("Budget of {budget}: {level}, {spent} of {limit}"), None)
+    }
 }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::axes::Axes;
-use crate::command::{Outage, TaskCommand};
+use crate::command::{Deliverable, Outage, TaskCommand, TaskResult};
 use crate::error::ErrorDetails;
 use crate::guard::Thresholds;
 use crate::id::{ChangeId, TaskId};
@@ -22,7 +22,7 @@ use crate::session::{AxesChange, Scope, Source};
 use crate::status::{StatusReason, TaskStatus};
 use crate::string_enum;
 
-use super::WorkflowPart;
+use super::{Note, Words, WorkflowPart};
 
 string_enum! {
     /// Who drives a task.
@@ -337,4 +337,60 @@ pub struct PromptChanged {
     /// What the agent reads of it; empty where nothing but the model changed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
+}
+
+impl Words for TaskCreated {
+    fn words(&self) -> String {
+        self.command.goal.clone()
+    }
+}
+
+impl Words for StatusChanged {
+    fn words(&self) -> String {
+        let why = self.detail.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+        format!("{} → {} ({}){why}", self.from, self.to, self.reason)
+    }
+}
+
+impl Words for AgentStart {
+    fn words(&self) -> String {
+        format!("{} · {}", self.model, self.container)
+    }
+}
+
+impl Words for TaskResult {
+    fn words(&self) -> String {
+        let why = self.error_details.as_ref().map(|error| format!(": {}", error.message));
+        let partial = if self.partial { " (partial)" } else { "" };
+        format!("{}{partial}{}", self.status, why.unwrap_or_default())
+    }
+}
+
+impl Words for ModeChanged {
+    fn words(&self) -> String {
+        let role = self.role.map(|role| format!(" ({role})")).unwrap_or_default();
+        format!("{} → {}{role}: {}", self.from, self.to, self.reason)
+    }
+
+    fn note(&self) -> Option<Note> {
+        Note::with_detail(format!("Mode: {}", self.to), &self.reason)
+    }
+}
+
+impl Words for PromptChanged {
+    fn words(&self) -> String {
+        format!("{}, {}", self.axes, self.model)
+    }
+}
+
+impl Words for WorkingPlan {
+    fn words(&self) -> String {
+        format!("{} of {} steps done", self.done(), self.steps.len())
+    }
+}
+
+impl Words for Deliverable {
+    fn words(&self) -> String {
+        format!("{}: {}", self.filepath, self.description)
+    }
 }

@@ -1,8 +1,10 @@
-//! What workers in worktrees record: what they will edit, and how far their files are.
+//! What workers in worktrees record: what they will edit, and the state of their files.
 
 use serde::{Deserialize, Serialize};
 
 use crate::claim::Claim;
+
+use super::Words;
 
 /// A worker says what it will edit, before it does.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,4 +20,16 @@ pub struct CheckpointMade {
     pub checkpoint_ref: String,
     /// The commit that it names.
     pub commit: String,
+}
+
+impl Words for IntentClaimed {
+    fn words(&self) -> String {
+        format!("will edit {}", self.claim)
+    }
+}
+
+impl Words for CheckpointMade {
+    fn words(&self) -> String {
+        self.checkpoint_ref.clone()
+    }
 }

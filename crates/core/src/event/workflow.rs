@@ -10,6 +10,8 @@ use crate::message::Usage;
 use crate::status::StatusReason;
 use crate::string_enum;
 
+use super::{Note, Words};
+
 /// What a task is for a workflow: a run, or the work of one of its steps.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "part", rename_all = "snake_case")]
@@ -84,6 +86,9 @@ pub struct ScriptWork {
     /// The step, as the run names it.
     pub step: String,
     pub command: String,
+    /// The program whose credentials it gets, where the person's configuration names some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u64>,
 }
@@ -146,6 +151,29 @@ string_enum! {
         Removed = "removed",
         /// It stays, because something in it would be lost.
         Kept = "kept",
+        /// The run has given it back: the next run of its workflow works in it.
+        Released = "released",
+    }
+}
+
+string_enum! {
+    /// Who makes a worktree, and what becomes of it after its run.
+    #[derive(Default)]
+    WorktreeKind ("worktree kind") {
+        /// Git makes it for one run, and removes it afterwards.
+        #[default]
+        Single = "single",
+        /// Git makes it once; runs of its workflow take turns in it.
+        Warm = "warm",
+        /// A command of the workflow makes it; git does not know it.
+        Command = "command",
+    }
+}
+
+impl WorktreeKind {
+    /// Whether it is the usual kind, which journals do not name.
+    pub fn is_single(&self) -> bool {
+        *self == Self::Single
     }
 }
 
@@ -155,10 +183,16 @@ pub struct WorktreeChanged {
     /// Its name in the run: empty for the run's own, else the branch of a parallel step.
     pub name: String,
     pub state: WorktreeState,
+    #[serde(default, skip_serializing_if = "WorktreeKind::is_single")]
+    pub kind: WorktreeKind,
     pub path: String,
+    /// Its branch; empty where a command has made it.
     pub branch: String,
-    /// The commit that it began at. Never computed again.
+    /// The commit that it began at. Never computed again. Empty where a command has made it.
     pub base: String,
+    /// The directories that are in it, besides the files at the top; all where none is named.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sparse: Vec<String>,
     /// A port for what runs in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
@@ -216,34 +250,62 @@ pub struct RunnerReported {
     pub usage: Option<Usage>,
 }
 
-impl super::Event {
-    /// What happened in a run, in a line for people; `None` for events of other kinds.
-    pub fn workflow_words(&self) -> Option<String> {
-        Some(match self {
-            Self::WorkflowStepStarted(step) => match step.attempt {
-                1 => format!("{} ({})", step.step, step.kind),
-                attempt => format!("{} ({}), attempt {attempt}", step.step, step.kind),
-            },
-            Self::WorkflowStepEnded(step) => match &step.error {
-                Some(error) => format!("{} {}: {error}", step.step, step.result),
-                None => format!("{} {}", step.step, step.result),
-            },
-            Self::WorktreeChanged(tree) => match &tree.detail {
-                Some(detail) => format!("worktree {}: {} ({detail})", tree.state, tree.path),
-                None => format!("worktree {}: {}", tree.state, tree.path),
-            },
-            Self::MergeChanged(merge) => {
-                let files = match merge.files.is_empty() {
-                    true => String::new(),
-                    false => format!(": {}", merge.files.join(", ")),
-                };
-                format!("merge of {} into {}: {}{files}", merge.branch, merge.target, merge.state)
-            }
-            Self::RunnerReported(report) => {
-                let said = [&report.activity, &report.session, &report.output];
-                said.into_iter().flatten().next().cloned().unwrap_or_default()
-            }
-            _ => return None,
-        })
+impl Words for StepStarted {
+    fn words(&self) -> String {
+        match self.attempt {
+            1 => format!("{} ({})", self.step, self.kind),
+            attempt => format!("{} ({}), attempt {attempt}", self.step, self.kind),
+        }
+    }
+
+    fn note(&self) -> Option<Note> {
+        Note::new(self.words())
+    }
+}
+
+impl Words for StepEnded {
+    fn words(&self) -> String {
+        match &self.error {
+            Some(error) => format!("{} {}: {error}", self.step, self.result),
+            None => format!("{} {}", self.step, self.result),
+        }
+    }
+
+    fn note(&self) -> Option<Note> {
+        Note::new(self.words())
+    }
+}
+
+impl Words for WorktreeChanged {
+    fn words(&self) -> String {
+        match &self.detail {
+            Some(detail) => format!("worktree {}: {} ({detail})", self.state, self.path),
+            None => format!("worktree {}: {}", self.state, self.path),
+        }
+    }
+
+    fn note(&self) -> Option<Note> {
+        Note::new(self.words())
+    }
+}
+
+impl Words for MergeChanged {
+    fn words(&self) -> String {
+        let files = match self.files.is_empty() {
+            true => String::new(),
+            false => format!(": {}", self.files.join(", ")),
+        };
+        format!("merge of {} into {}: {}{files}", self.branch, self.target, self.state)
+    }
+
+    fn note(&self) -> Option<Note> {
+        Note::new(self.words())
+    }
+}
+
+impl Words for RunnerReported {
+    fn words(&self) -> String {
+        let said = [&self.activity, &self.session, &self.output];
+        said.into_iter().flatten().next().cloned().unwrap_or_default()
     }
 }

@@ -108,6 +108,59 @@ pub struct CommandAnalysis {
     pub reclassified: bool,
     /// Files whose content it runs; an approval is bound to them.
     pub scripts: Vec<Script>,
+    /// What it brings into the workspace under names that its text does not say.
+    pub arrivals: Vec<Arrival>,
+}
+
+/// Files that a command puts into a directory under names that only their source knows.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Arrival {
+    pub source: ArrivalSource,
+    /// The absolute path of the directory, as the command sees it.
+    pub into: String,
+}
+
+/// Where the names of files are that arrive. Each path is absolute, as the command sees it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ArrivalSource {
+    /// What lies in this directory.
+    Tree(String),
+    /// Files that this glob stands for.
+    Glob(String),
+    /// What is packed in this file.
+    Archive(String),
+    /// What this patch changes.
+    Patch(String),
+    /// The output of another command.
+    Pipe,
+    /// A place that is only known when it runs.
+    Computed,
+    /// What git takes from its own store.
+    Git(GitSource),
+}
+
+/// Where the files come from that a git command puts into its work tree. Names of commits are as git reads them.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum GitSource {
+    /// Another commit is checked out: `git switch topic`.
+    Commit(String),
+    /// `git merge topic`.
+    Merge(String),
+    /// The own commits are applied again on top of this one: `git rebase main`.
+    Base(String),
+    /// What these commits change, or undo: `git cherry-pick a..b`.
+    Changes(Vec<String>),
+    /// `git stash pop`.
+    Stash(String),
+    /// Files as they are in this commit, or in the index: `git restore --source topic .`. Only these paths, where
+    /// there are some; one that is not absolute may mean any file.
+    Files { commit: Option<String>, paths: Vec<String> },
+    /// `git submodule update`.
+    Submodules,
+    /// Some commit of the whole history: `git bisect good`.
+    History,
+    /// What is fetched, or changed by the same command before: `git pull`.
+    Unseen,
 }
 
 /// A file that a command runs.
@@ -140,6 +193,25 @@ impl CommandAnalysis {
         worst.all(|command| command.removes_in_workspace())
     }
 
+    /// Adds something that was found beside its text.
+    pub fn add(&mut self, command: String, assessment: Assessment) {
+        let worst = &mut self.assessment;
+        if (worst.risk, worst.class) < (assessment.risk, assessment.class) {
+            worst.reason.clone_from(&assessment.reason);
+        }
+        (worst.class, worst.risk) =
+            (worst.class.max(assessment.class), worst.risk.max(assessment.risk));
+        let (via, words, commands) = (Via::Direct, Vec::new(), Vec::new());
+        self.commands.push(ShellCommand {
+            command,
+            via,
+            assessment,
+            words,
+            confined: false,
+            commands,
+        });
+    }
+
     /// The analysis of a script in which these commands were found.
     pub fn new(commands: Vec<ShellCommand>) -> Self {
         let mut analysis = Self {
@@ -148,6 +220,7 @@ impl CommandAnalysis {
             parsed: true,
             reclassified: false,
             scripts: Vec::new(),
+            arrivals: Vec::new(),
         };
         let mut worst: Option<&Assessment> = None;
         let (mut class, mut risk) = (Class::Read, Risk::Low);

@@ -5,9 +5,9 @@
 //! - Nothing that is denied is lifted except by `[policy] allow`, and that only below destructive; and removal
 //!   inside the workspace, which a person may want to be asked about.
 //! - Nothing of HIGH risk is allowed without a person, except publishing in `unrestricted` (ES-252). A standing
-//!   rule is a person's word, given beforehand.
-//! - In a work mode that is read-only nothing with an effect runs, whoever allowed it. The one exception is an auditor,
-//!   who runs tests and linters while reviewing.
+//!   rule counts as a person's decision, made in advance.
+//! - In a work mode that is read-only nothing with an effect runs, whoever allowed it. The one exception is an
+//!   auditor, who runs tests and linters while reviewing.
 
 use serde::{Deserialize, Serialize};
 

@@ -28,7 +28,7 @@ pub struct Denial {
 
 /// What kind of call was denied, for choosing suggestions.
 #[derive(Clone, Copy, Debug)]
-pub enum Call<'a> {
+pub enum DeniedCall<'a> {
     /// A command, as it was read.
     Command(&'a CommandAnalysis),
     /// Any other tool, with its class.
@@ -37,7 +37,7 @@ pub enum Call<'a> {
 
 impl Denial {
     /// The denial of a call by this verdict.
-    pub fn new(tool: &str, call: Call<'_>, verdict: &Verdict) -> Self {
+    pub fn new(tool: &str, call: DeniedCall<'_>, verdict: &Verdict) -> Self {
         Self {
             tool: tool.to_owned(),
             reason: verdict.reason.clone(),
@@ -47,7 +47,7 @@ impl Denial {
     }
 
     /// The denial of a call that a person refused.
-    pub fn by_person(tool: &str, call: Call<'_>, comment: Option<&str>) -> Self {
+    pub fn by_person(tool: &str, call: DeniedCall<'_>, comment: Option<&str>) -> Self {
         let reason = match comment.filter(|comment| !comment.trim().is_empty()) {
             Some(comment) => format!("the user denied it: {comment}"),
             None => "the user denied it".to_owned(),
@@ -126,7 +126,7 @@ impl Advice {
     }
 }
 
-fn suggestions(tool: &str, call: Call<'_>, by: Layer) -> Vec<String> {
+fn suggestions(tool: &str, call: DeniedCall<'_>, by: Layer) -> Vec<String> {
     let by_layer = match by {
         Layer::Filter => Some(Advice::NotOffered),
         Layer::Denylist => Some(Advice::Denylist),
@@ -143,8 +143,8 @@ fn suggestions(tool: &str, call: Call<'_>, by: Layer) -> Vec<String> {
         | Layer::Approval => None,
     };
     let by_call = match call {
-        Call::Command(analysis) => for_command(analysis),
-        Call::Other(class) => Some(for_tool(tool, class)),
+        DeniedCall::Command(analysis) => for_command(analysis),
+        DeniedCall::Other(class) => Some(for_tool(tool, class)),
     };
     let sections = by_layer.into_iter().chain(by_call).chain([Advice::Always]);
     sections.flat_map(Advice::lines).map(str::to_owned).collect()

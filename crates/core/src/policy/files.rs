@@ -1,5 +1,5 @@
-//! Files that ask for more care than others, whichever tool uses them: those that hold secrets, and those that
-//! change what an agent may do. The one list of each; commands and file tools ask here.
+//! Files that need more care than others, whichever tool uses them: those that hold secrets, and those that
+//! change what an agent may do. This module has the only list of each; commands and file tools use it.
 
 use super::pattern::glob;
 
@@ -49,6 +49,9 @@ const RULE_FILES: &[&str] = &[
     ".mcp.json",
     ".claude/*",
     ".agents/*",
+    // Workflows and spells under their other name, and the settings of the runner `codex`.
+    ".coven/*",
+    ".codex/*",
     "AGENTS.md",
     "CLAUDE.md",
     "AGENTS.override.md",
@@ -63,25 +66,41 @@ pub fn is_secret(path: &str) -> bool {
     let parts: Vec<&str> =
         path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
     let name = parts.last().copied().unwrap_or_default();
-    // What others are meant to have, or to copy.
-    let public = [".pub", ".example", ".sample", ".template", ".md"];
-    if public.iter().any(|ending| name.ends_with(ending)) || name == "known_hosts" {
+    if is_public(name) {
         return false;
     }
-    let named = |pattern: &str, part: &str| {
-        glob(pattern, &part.to_ascii_lowercase()) || (has_glob(part) && glob(part, pattern))
-    };
     // `.key` is more often a filter of `jq` than the name of a file.
     let nameless = name.starts_with('.');
     let applies = |pattern: &&&str| !(nameless && pattern.starts_with('*'));
-    if SECRET_NAMES.iter().filter(applies).any(|pattern| named(pattern, name)) {
-        return true;
-    }
+    SECRET_NAMES.iter().filter(applies).any(|pattern| named(pattern, name))
+        || is_among_secrets(&parts)
+}
+
+/// Whether a file holds secrets because of the directory that it is in: `.ssh`, `.aws`, `.docker/config.json`.
+pub fn is_secret_by_directory(path: &str) -> bool {
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+    !is_public(parts.last().copied().unwrap_or_default()) && is_among_secrets(&parts)
+}
+
+/// What others are meant to have, or to copy.
+fn is_public(name: &str) -> bool {
+    let public = [".pub", ".example", ".sample", ".template", ".md"];
+    public.iter().any(|ending| name.ends_with(ending)) || name == "known_hosts"
+}
+
+/// Whether a part is what a pattern means, or is a glob that may stand for it.
+fn named(pattern: &str, part: &str) -> bool {
+    glob(pattern, &part.to_ascii_lowercase()) || (has_glob(part) && glob(part, pattern))
+}
+
+fn is_among_secrets(parts: &[&str]) -> bool {
+    // A search of a home directory asks this for every file in it, so nothing is allocated.
+    let is_meant = |(part, wanted): (&&str, &str)| {
+        part.eq_ignore_ascii_case(wanted) || has_glob(part) && glob(part, wanted)
+    };
     SECRET_DIRECTORIES.iter().any(|directory| {
-        let wanted: Vec<&str> = directory.split('/').collect();
-        parts
-            .windows(wanted.len())
-            .any(|found| found.iter().zip(&wanted).all(|(part, wanted)| named(wanted, part)))
+        let wanted = || directory.split('/');
+        parts.windows(wanted().count()).any(|found| found.iter().zip(wanted()).all(is_meant))
     })
 }
 
@@ -90,15 +109,38 @@ fn has_glob(part: &str) -> bool {
     part.contains(['*', '?', '[']) && part.chars().any(char::is_alphanumeric)
 }
 
-/// Whether writing this file changes an agent's own rules. The path is the one inside the workspace.
+/// Whether writing this file, or making this directory, changes an agent's own rules. The path is the one inside the
+/// workspace.
 pub fn changes_rules(path: &str) -> bool {
-    let path = path.trim_start_matches("./");
-    let matches = |pattern: &&&str| {
-        // Case counts for less here than the file system says: some have none.
-        let (pattern, path) = (pattern.to_ascii_lowercase(), path.to_ascii_lowercase());
-        glob(&pattern, &path) || glob(&format!("*/{pattern}"), &path)
+    let path = path.trim_start_matches("./").trim_end_matches('/');
+    // Case counts for less here than the file system says: some have none.
+    let lower = path.to_ascii_lowercase();
+    let below_any = |name: &str| lower.ends_with(&format!("/{}", name.to_ascii_lowercase()));
+    let matches = |pattern: &&str| {
+        is_rule_of(&lower, pattern) || glob(&format!("*/{}", pattern.to_ascii_lowercase()), &lower)
     };
-    !glob(OWN_FILES, path) && RULE_FILES.iter().any(|pattern| matches(&pattern))
+    !glob(OWN_FILES, path) && (RULE_FILES.iter().any(matches) || rule_directories().any(below_any))
+}
+
+/// Whether a file is a rule for agents that start in a directory. The path is the one inside that directory.
+pub fn is_rule_in(path: &str) -> bool {
+    let lower = path.trim_start_matches("./").trim_end_matches('/').to_ascii_lowercase();
+    !glob(OWN_FILES, &lower) && RULE_FILES.iter().any(|pattern| is_rule_of(&lower, pattern))
+}
+
+/// The names that a directory's own rules have: files, and directories of files.
+pub fn rule_names() -> impl Iterator<Item = &'static str> {
+    RULE_FILES.iter().map(|pattern| pattern.trim_end_matches("/*"))
+}
+
+fn rule_directories() -> impl Iterator<Item = &'static str> {
+    RULE_FILES.iter().filter_map(|pattern| pattern.strip_suffix("/*"))
+}
+
+/// What is put in place of a directory of rules changes them as well.
+fn is_rule_of(lower: &str, pattern: &str) -> bool {
+    let pattern = pattern.to_ascii_lowercase();
+    glob(&pattern, lower) || pattern.strip_suffix("/*") == Some(lower)
 }
 
 #[cfg(test)]
@@ -149,12 +191,24 @@ mod tests {
             "CLAUDE.md",
             ".claude/settings.json",
             ".agents/skills/x/SKILL.md",
+            ".coven/workflows/x.yaml",
+            ".codex/config.toml",
             "./agents.md",
+            ".claude",
+            "sub/.windlass/",
+            "sub/.Agents",
         ] {
             assert!(changes_rules(path), "{path}");
         }
-        for path in [".windlass/tasks/task_1/plan.md", "src/agents.rs", "docs/claude.txt", "a.json"]
-        {
+        assert!(is_rule_in(".claude/x") && is_rule_in("AGENTS.md") && !is_rule_in("a/AGENTS.md"));
+        for path in [
+            ".windlass/tasks/task_1/plan.md",
+            "src/agents.rs",
+            "docs/claude.txt",
+            "a.json",
+            "docs/agents",
+            "x.claude",
+        ] {
             assert!(!changes_rules(path), "{path}");
         }
     }

@@ -1,4 +1,4 @@
-//! What people have decided beforehand, by configuration and by standing rules, and which of it applies to a
+//! What people have decided in advance, by configuration and by standing rules, and which of it applies to a
 //! call. The gate and `explain` ask the same function, so that they never differ.
 
 use std::collections::BTreeMap;
@@ -56,7 +56,7 @@ impl GivenRules {
 
     /// The same with the rules of these scopes; what is denied anywhere stays denied.
     #[must_use]
-    pub fn within<'a>(&self, scopes: impl IntoIterator<Item = &'a str>) -> Self {
+    pub fn with_scopes<'a>(&self, scopes: impl IntoIterator<Item = &'a str>) -> Self {
         let mut given = self.clone();
         for rules in scopes.into_iter().filter_map(|name| self.scopes.get(name)) {
             given.deny.extend(rules.deny.iter().cloned());

@@ -11,14 +11,14 @@ pub mod files;
 pub mod analysis;
 pub mod allow;
 pub mod given;
-pub mod asked;
+pub mod permission_request;
 pub mod denial;
 
 pub use allow::{AllowRule, Approval, DenyRule};
-pub use analysis::{CommandAnalysis, Script, ShellCommand, Via};
-pub use asked::{Asked, AskedPart};
+pub use analysis::{Arrival, ArrivalSource, CommandAnalysis, GitSource, Script, ShellCommand, Via};
 pub use class::{Assessment, Class, Risk};
 pub use decide::{Decision, Layer, Rules, Verdict, decide};
 pub use denial::Denial;
 pub use given::{GivenRules, ScopeRules, WorkspaceRemoval};
 pub use pattern::Pattern;
+pub use permission_request::{PermissionPart, PermissionRequest};

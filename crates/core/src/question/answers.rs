@@ -4,7 +4,7 @@
 use std::fmt;
 
 use super::{PERMISSION_OPTIONS, Permission, PlanAnswer, Question, QuestionKind, ReviewAnswer};
-use crate::spending::{STOP, raise};
+use crate::state::spending::{STOP, raise};
 
 impl Question {
     /// The answer that a typed text stands for, in the words that are journaled; `None` when it is none.

@@ -21,7 +21,7 @@ use crate::status::{StatusReason, TaskStatus};
 
 impl TaskState {
     /// A follow-up begins with what the task before it knew.
-    pub(super) fn take_over(&mut self) {
+    pub(super) fn inherit(&mut self) {
         let Some(before) = self.created.continues.clone() else {
             // A task of a plan begins and ends with the same two steps (C-07).
             let is_first = self.created.depth == 0;

@@ -1,7 +1,7 @@
-//! Where a task stands with its completion contract: a fold of the events about it.
+//! How far the verification of a task's completion contract is: a fold of the events about it.
 //!
-//! Invariant: what was verified or approved holds for the last final reply alone. Whatever the agent is asked
-//! afterwards begins it again.
+//! Invariant: what was verified or approved holds only for the last final reply. If the agent is asked for more,
+//! verification begins again.
 
 use std::collections::BTreeMap;
 

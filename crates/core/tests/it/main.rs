@@ -1,4 +1,4 @@
-//! The nouns through their public interface.
-
-mod outcomes;
-mod answers;
+mod schedules;
+mod endings;
+mod roles;
+mod commitments;

@@ -1,8 +1,8 @@
 //! Which system calls commands may not make.
 //!
-//! A list of what is refused, not of what is allowed: agents run compilers, browsers and databases. Refused is
-//! what changes the machine (mounts, time, modules), makes namespaces, looks into other processes, or is known
-//! for ways around the other walls (io_uring, user faults, bpf).
+//! A list of refused calls, not of allowed ones: agents run compilers, browsers and databases. A call is refused if it
+//! changes the machine (mounts, time, modules), makes namespaces, looks into other processes, or is known to bypass
+//! the other layers (io_uring, user faults, bpf).
 
 mod program;
 mod tables;
@@ -72,6 +72,8 @@ fn guard_the_host(rules: &mut Rules, setup: &Setup) {
     for kind in NAMED_PAIRS {
         add(rules, libc::SYS_socketpair, vec![Test::is(1, KIND_MASK, kind as u32)], eperm);
     }
+    // Another process without room for open files or for a file ends as if it were killed. Its own is number 0.
+    add(rules, libc::SYS_prlimit64, vec![Test::is_not(0, u32::MAX, 0)], eperm);
     if setup.network != NetworkMode::Everything {
         // A socket that listens without a name gets a port on every interface.
         add(rules, libc::SYS_listen, Vec::new(), eperm);

@@ -1,4 +1,4 @@
-//! Changes of modes and times that commands ask for, made for them where the task may make them.
+//! Makes changes of modes and times for commands, where the task is allowed to make them.
 //!
 //! Landlock knows no right for these calls. Where it alone guards files, the filter hands them over to the init,
 //! which is not confined and makes the change in the command's place.

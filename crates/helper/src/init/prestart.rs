@@ -1,4 +1,4 @@
-//! A supervisor that is made before its command is known: confined already, and never used before.
+//! A supervisor that is started before its command is known. It is already confined, and no command has used it.
 //!
 //! Confining a supervisor (namespaces, `/proc`, Landlock, the filter) takes about as long as starting a small
 //! command. So the next one is made while windlass and the model do their part.

@@ -38,7 +38,7 @@ impl Thinking {
     }
 
     /// Makes room for the thoughts: the limit of a reply counts them. `most` is what the model can write at all.
-    pub fn within(self, max_tokens: u32, most: Option<u32>) -> (Self, u32) {
+    pub fn fit_limit(self, max_tokens: u32, most: Option<u32>) -> (Self, u32) {
         let most = most.unwrap_or(u32::MAX);
         let budget = match self {
             Self::Off => return (self, max_tokens.min(most)),
@@ -131,11 +131,11 @@ mod tests {
     #[test]
     fn the_limit_of_a_reply_lies_above_the_budget() {
         let budget = Thinking::Budget(32_768);
-        assert_eq!(budget.within(16_384, None), (budget, 49_152));
-        assert_eq!(budget.within(16_384, Some(8_192)), (Thinking::Budget(7_168), 8_192));
-        assert_eq!(budget.within(256, Some(1_500)), (Thinking::Off, 256));
+        assert_eq!(budget.fit_limit(16_384, None), (budget, 49_152));
+        assert_eq!(budget.fit_limit(16_384, Some(8_192)), (Thinking::Budget(7_168), 8_192));
+        assert_eq!(budget.fit_limit(256, Some(1_500)), (Thinking::Off, 256));
         let adaptive = Thinking::Adaptive(None);
-        assert_eq!(adaptive.within(256, None), (adaptive, 16_640));
-        assert_eq!(adaptive.within(256, Some(8_192)), (adaptive, 8_192));
+        assert_eq!(adaptive.fit_limit(256, None), (adaptive, 16_640));
+        assert_eq!(adaptive.fit_limit(256, Some(8_192)), (adaptive, 8_192));
     }
 }

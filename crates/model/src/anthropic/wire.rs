@@ -117,11 +117,7 @@ pub(crate) fn body(
     if options.schema.is_some() {
         head["tool_choice"] = json!({"type": "tool", "name": SCHEMA_TOOL});
     }
-    let mut body = head.to_string().into_bytes();
-    body.reserve(said.bytes() + 256);
-    // The head's closing brace gives way to what follows.
-    body.pop();
-    body.push(b',');
+    let mut body = said.begin_body(&head);
     match &options.schema {
         Some(schema) => extend_with_schema(&mut body, &said.prelude, schema),
         None => body.extend_from_slice(&said.prelude),

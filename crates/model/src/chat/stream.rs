@@ -182,11 +182,11 @@ struct Delta {
 #[serde(untagged)]
 enum Content {
     Text(String),
-    Parts(Vec<Part>),
+    Parts(Vec<ContentPart>),
 }
 
 #[derive(Deserialize)]
-struct Part {
+struct ContentPart {
     text: Option<String>,
     thinking: Option<Vec<ThinkingText>>,
 }

@@ -87,11 +87,7 @@ pub(crate) fn body(model: &ServedModel, said: &Transcript, options: &Options) ->
         let schema = json!({"name": "reply", "schema": schema});
         head["response_format"] = json!({"type": "json_schema", "json_schema": schema});
     }
-    let mut body = head.to_string().into_bytes();
-    body.reserve(said.bytes() + 32);
-    // The head's closing brace gives way to what follows.
-    body.pop();
-    body.push(b',');
+    let mut body = said.begin_body(&head);
     body.extend_from_slice(&said.prelude);
     body.extend_from_slice(b"\"messages\":[");
     said.write_messages(&mut body, b"", |picture, data| match data {

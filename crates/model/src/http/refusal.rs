@@ -14,7 +14,7 @@ pub(crate) fn classify(
     wire: Wire,
 ) -> Fault {
     let parsed: Option<Value> = serde_json::from_str(body).ok();
-    let said = parsed.as_ref().map(Said::read).unwrap_or_default();
+    let said = parsed.as_ref().map(ErrorBody::read).unwrap_or_default();
     let detail = said.message.clone().unwrap_or_else(|| body.to_owned());
     let fault = meaning(status, retry_after, &said, detail);
     if matches!(status, 404 | 405) { not_spoken(fault, status, &said, wire) } else { fault }
@@ -22,12 +22,12 @@ pub(crate) fn classify(
 
 /// Reads an error that arrives inside a stream that began well.
 pub(crate) fn classify_event(event: &Value) -> Fault {
-    let said = Said::read(event);
+    let said = ErrorBody::read(event);
     let detail = said.message.clone().unwrap_or_else(|| event.to_string());
     meaning(said.status(), None, &said, detail)
 }
 
-fn meaning(status: u16, retry_after: Option<Duration>, said: &Said, detail: String) -> Fault {
+fn meaning(status: u16, retry_after: Option<Duration>, said: &ErrorBody, detail: String) -> Fault {
     let words = detail.to_ascii_lowercase();
     let code = |wanted: &[&str]| wanted.iter().any(|w| said.code == *w || said.kind == *w);
     if status < 500 && (code(&["context_length_exceeded"]) || status == 413 || too_long(&words)) {
@@ -69,7 +69,7 @@ fn meaning(status: u16, retry_after: Option<Duration>, said: &Said, detail: Stri
 }
 
 /// A path that is not there: the server may speak another wire.
-fn not_spoken(fault: Fault, status: u16, said: &Said, wire: Wire) -> Fault {
+fn not_spoken(fault: Fault, status: u16, said: &ErrorBody, wire: Wire) -> Fault {
     let (path, other) = match wire {
         // The usual reason for this one is a base without `/v1`, which the fault says.
         Wire::Chat => return fault,
@@ -116,13 +116,13 @@ fn wants_reasoning(words: &str) -> bool {
 
 /// The parts of an error that all wires have.
 #[derive(Default)]
-struct Said {
+struct ErrorBody {
     message: Option<String>,
     kind: String,
     code: String,
 }
 
-impl Said {
+impl ErrorBody {
     fn read(body: &Value) -> Self {
         let error = body.get("error").unwrap_or(body);
         let text = |value: Option<&Value>| match value {

@@ -170,7 +170,7 @@ impl Items {
             Open::Thought(thought) => {
                 if into.thoughts[thought].text.is_empty() {
                     let parts = item.summary.into_iter().chain(item.content).flatten();
-                    let words: Vec<_> = parts.map(Part::words).collect();
+                    let words: Vec<_> = parts.map(ContentPart::words).collect();
                     into.add_thought(thought, words.join("\n\n"), live)?;
                 }
                 into.seal(thought, Seal::Item(raw.get().to_owned()))
@@ -264,17 +264,17 @@ struct Item {
     /// How a message is labelled.
     phase: Option<String>,
     arguments: Option<String>,
-    summary: Option<Vec<Part>>,
-    content: Option<Vec<Part>>,
+    summary: Option<Vec<ContentPart>>,
+    content: Option<Vec<ContentPart>>,
 }
 
 #[derive(Deserialize)]
-struct Part {
+struct ContentPart {
     text: Option<String>,
     refusal: Option<String>,
 }
 
-impl Part {
+impl ContentPart {
     fn words(self) -> String {
         self.text.or(self.refusal).unwrap_or_default()
     }

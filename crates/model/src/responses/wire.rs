@@ -49,7 +49,7 @@ pub(crate) fn push(transcript: &mut Transcript, message: &Message) {
             let begin = br#"{"type":"message","role":"user","content":["#;
             transcript.messages.extend_from_slice(begin);
             pictures.iter().for_each(|picture| transcript.show(picture));
-            write(&mut transcript.messages, &Part { kind: "input_text", text });
+            write(&mut transcript.messages, &ContentPart { kind: "input_text", text });
             transcript.messages.extend_from_slice(b"]}");
         }
         Message::User { text, .. } => {
@@ -142,11 +142,7 @@ pub(crate) fn body(model: &ServedModel, said: &Transcript, options: &Options) ->
         let format = json!({"type": "json_schema", "name": "reply", "schema": schema});
         head["text"] = json!({ "format": format });
     }
-    let mut body = head.to_string().into_bytes();
-    body.reserve(said.bytes() + 32);
-    // The head's closing brace gives way to what follows.
-    body.pop();
-    body.push(b',');
+    let mut body = said.begin_body(&head);
     body.extend_from_slice(&said.prelude);
     body.extend_from_slice(b"\"input\":[");
     said.write_messages(&mut body, b"", |picture, data| match data {
@@ -171,7 +167,7 @@ enum Item<'a> {
         role: &'static str,
         #[serde(skip_serializing_if = "Option::is_none")]
         phase: Option<&'a str>,
-        content: [Part<'a>; 1],
+        content: [ContentPart<'a>; 1],
     },
     FunctionCall {
         call_id: Cow<'a, str>,
@@ -185,7 +181,7 @@ enum Item<'a> {
 }
 
 #[derive(Serialize)]
-struct Part<'a> {
+struct ContentPart<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     text: &'a str,
@@ -193,12 +189,12 @@ struct Part<'a> {
 
 impl<'a> Item<'a> {
     fn said(role: &'static str, kind: &'static str, text: &'a str) -> Self {
-        Self::Message { role, phase: None, content: [Part { kind, text }] }
+        Self::Message { role, phase: None, content: [ContentPart { kind, text }] }
     }
 
     /// What the model itself has said, with the label that it had.
     fn answer(text: &'a str, phase: Option<&'a str>) -> Self {
-        let content = [Part { kind: "output_text", text }];
+        let content = [ContentPart { kind: "output_text", text }];
         Self::Message { role: "assistant", phase, content }
     }
 }

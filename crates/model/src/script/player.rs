@@ -8,11 +8,11 @@ use windlass_core::reasoning::{Reasoning, Seal, Thought};
 use super::{Rule, RuleAnswer, Script, Scripted};
 use crate::{
     BoxFuture, Call, Error, Fault, Model, ModelName, Options, Reply, StreamEvent, Transcript, Wire,
-    assemble::identify, transcript::Form,
+    assemble::identify, transcript::TranscriptForm,
 };
 
 /// A conversation a script can answer.
-pub trait Asked {
+pub trait RequestView {
     /// How many replies it already has.
     fn turn(&self) -> usize;
     /// The texts since the last reply.
@@ -21,7 +21,7 @@ pub trait Asked {
     fn opening(&self) -> (String, String);
 }
 
-impl Asked for Transcript {
+impl RequestView for Transcript {
     fn turn(&self) -> usize {
         Transcript::turn(self)
     }
@@ -37,7 +37,7 @@ impl Asked for Transcript {
 
 impl Script {
     /// The reply to a conversation, or what is wrong.
-    pub fn answer(&self, asked: &dyn Asked) -> Result<&Scripted, String> {
+    pub fn answer(&self, asked: &dyn RequestView) -> Result<&Scripted, String> {
         let turn = asked.turn();
         let received = Received { asked, news: OnceCell::new(), opening: OnceCell::new() };
         let rule = self.rules.iter().find(|rule| rule.holds(&received));
@@ -65,7 +65,7 @@ impl Script {
 
 /// The texts of a conversation, read when first asked for: that costs the conversation's length.
 struct Received<'a> {
-    asked: &'a dyn Asked,
+    asked: &'a dyn RequestView,
     news: OnceCell<Vec<String>>,
     opening: OnceCell<(String, String)>,
 }
@@ -136,7 +136,7 @@ impl Model for ScriptModel {
     }
 
     fn transcript(&self, prelude: &Prelude) -> Transcript {
-        Transcript::new(Form::plain(Wire::Chat, &self.name.to_string()), prelude)
+        Transcript::new(TranscriptForm::plain(Wire::Chat, &self.name.to_string()), prelude)
     }
 
     fn reply<'a>(

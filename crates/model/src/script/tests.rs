@@ -2,13 +2,13 @@ use proptest::prelude::*;
 
 use super::*;
 
-struct Said {
+struct FakeRequest {
     turn: usize,
     task: &'static str,
     news: &'static str,
 }
 
-impl Asked for Said {
+impl RequestView for FakeRequest {
     fn turn(&self) -> usize {
         self.turn
     }
@@ -20,8 +20,8 @@ impl Asked for Said {
     }
 }
 
-fn said(turn: usize, task: &'static str, news: &'static str) -> Said {
-    Said { turn, task, news }
+fn said(turn: usize, task: &'static str, news: &'static str) -> FakeRequest {
+    FakeRequest { turn, task, news }
 }
 
 #[test]
@@ -107,7 +107,7 @@ match:
 ",
     )
     .unwrap();
-    let answer = |said: Said| match script.answer(&said) {
+    let answer = |said: FakeRequest| match script.answer(&said) {
         Ok(reply) => reply.text.clone(),
         Err(error) => error,
     };

@@ -10,9 +10,9 @@ use windlass_core::policy::{Class, Risk};
 use windlass_store::NewDecision;
 use windlass_tools::{Call, Category, Prepared, Tool, ToolContext};
 
-use super::{Ledger, not_written, note};
+use super::{PlanLog, not_written, note};
 
-pub(super) struct LogDecision(pub Ledger);
+pub(super) struct LogDecision(pub PlanLog);
 
 #[derive(Deserialize)]
 struct Arguments {
@@ -61,27 +61,27 @@ impl Tool for LogDecision {
     }
 
     fn prepare(&self, _: &ToolContext, call: Call) -> BoxFuture<'_, Result<Prepared, Outcome>> {
-        let ledger = self.0.clone();
+        let log = self.0.clone();
         let prepared = serde_json::from_value(call.arguments)
             .map_err(|error| Outcome::error(format!("The arguments do not fit: {error}.")))
             .map(|given: Arguments| {
                 let decision = NewDecision {
                     id: DecisionId::derived(&call.id.to_string(), "decision"),
-                    project: ledger.project_name(),
-                    plan: Some(ledger.place.name.clone()),
-                    task: Some(ledger.place.key.clone()),
+                    project: log.project_name(),
+                    plan: Some(log.place.name.clone()),
+                    task: Some(log.place.key.clone()),
                     title: given.title,
                     reasoning: given.reasoning,
                     alternatives: given.alternatives,
                 };
-                note("logs a decision", move || log(ledger, decision).boxed())
+                note("logs a decision", move || append(log, decision).boxed())
             });
         Box::pin(std::future::ready(prepared))
     }
 }
 
-async fn log(ledger: Ledger, decision: NewDecision) -> Outcome {
-    match ledger.store.planning().log_decision((ledger.now)(), decision).await {
+async fn append(log: PlanLog, decision: NewDecision) -> Outcome {
+    match log.store.planning().log_decision((log.now)(), decision).await {
         Ok(decision) => Outcome::ok(format!("Logged {}: {}.", decision.id, decision.title)),
         Err(error) => not_written(&error),
     }

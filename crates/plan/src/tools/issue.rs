@@ -11,9 +11,9 @@ use windlass_core::policy::{Class, Risk};
 use windlass_store::NewIssue;
 use windlass_tools::{Call, Category, Prepared, Tool, ToolContext};
 
-use super::{Ledger, not_written, note};
+use super::{PlanLog, not_written, note};
 
-pub(super) struct LogIssue(pub Ledger);
+pub(super) struct LogIssue(pub PlanLog);
 
 #[derive(Deserialize)]
 struct Arguments {
@@ -58,27 +58,27 @@ impl Tool for LogIssue {
     }
 
     fn prepare(&self, _: &ToolContext, call: Call) -> BoxFuture<'_, Result<Prepared, Outcome>> {
-        let ledger = self.0.clone();
+        let log = self.0.clone();
         let prepared = serde_json::from_value(call.arguments)
             .map_err(|error| Outcome::error(format!("The arguments do not fit: {error}.")))
             .map(|given: Arguments| {
                 let issue = NewIssue {
                     id: IssueId::derived(&call.id.to_string(), "issue"),
-                    project: ledger.project_name(),
-                    plan: Some(ledger.place.name.clone()),
-                    task: Some(ledger.place.key.clone()),
+                    project: log.project_name(),
+                    plan: Some(log.place.name.clone()),
+                    task: Some(log.place.key.clone()),
                     severity: given.severity,
-                    owner: given.owner.or(ledger.place.agent.clone()),
+                    owner: given.owner.or(log.place.agent.clone()),
                     description: given.description,
                 };
-                note("logs an issue", move || log(ledger, issue).boxed())
+                note("logs an issue", move || append(log, issue).boxed())
             });
         Box::pin(std::future::ready(prepared))
     }
 }
 
-async fn log(ledger: Ledger, issue: NewIssue) -> Outcome {
-    match ledger.store.planning().log_issue((ledger.now)(), issue).await {
+async fn append(log: PlanLog, issue: NewIssue) -> Outcome {
+    match log.store.planning().log_issue((log.now)(), issue).await {
         Ok(issue) => Outcome::ok(format!("Logged {} ({}).", issue.id, issue.severity)),
         Err(error) => not_written(&error),
     }

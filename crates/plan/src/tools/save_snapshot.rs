@@ -7,11 +7,11 @@ use windlass_core::outcome::Outcome;
 use windlass_core::policy::{Class, Risk};
 use windlass_tools::{Call, Category, Prepared, Tool, ToolContext};
 
-use super::{Ledger, note};
+use super::{PlanLog, note};
 use crate::Snapshot;
 use crate::snapshot_file;
 
-pub(super) struct SaveSnapshot(pub Ledger);
+pub(super) struct SaveSnapshot(pub PlanLog);
 
 impl Tool for SaveSnapshot {
     fn name(&self) -> &str {
@@ -62,23 +62,23 @@ impl Tool for SaveSnapshot {
     }
 
     fn prepare(&self, _: &ToolContext, call: Call) -> BoxFuture<'_, Result<Prepared, Outcome>> {
-        let ledger = self.0.clone();
-        let prepared = snapshot(&ledger, &call.arguments).map(|snapshot| {
-            note("saves the snapshot of the task", move || save(ledger, snapshot).boxed())
+        let log = self.0.clone();
+        let prepared = snapshot(&log, &call.arguments).map(|snapshot| {
+            note("saves the snapshot of the task", move || save(log, snapshot).boxed())
         });
         Box::pin(std::future::ready(prepared))
     }
 }
 
-fn snapshot(ledger: &Ledger, arguments: &Value) -> Result<Snapshot, Outcome> {
+fn snapshot(log: &PlanLog, arguments: &Value) -> Result<Snapshot, Outcome> {
     let fields = arguments.as_object().cloned().unwrap_or_default();
-    let (plan, task) = (&ledger.place.name, &ledger.place.key);
-    Snapshot::from_fields(plan, task, (ledger.now)(), &fields)
+    let (plan, task) = (&log.place.name, &log.place.key);
+    Snapshot::from_fields(plan, task, (log.now)(), &fields)
         .map_err(|error| Outcome::error(format!("It is no snapshot: {error}.")))
 }
 
-async fn save(ledger: Ledger, snapshot: Snapshot) -> Outcome {
-    match snapshot_file::save(&ledger.store, &ledger.project, &snapshot).await {
+async fn save(log: PlanLog, snapshot: Snapshot) -> Outcome {
+    match snapshot_file::save(&log.store, &log.project, &snapshot).await {
         Ok(path) => Outcome::ok(format!("Saved `{path}`. /clear is now safe.")),
         Err(error) => Outcome::failure(format!("The snapshot was not saved: {error}.")),
     }

@@ -39,7 +39,7 @@ fn ready() -> Ready {
 }
 
 /// Opens a channel to someone who has said these bytes already.
-async fn open_to(said: &[u8]) -> (Result<Channel, Refused>, DuplexStream) {
+async fn open_to(said: &[u8]) -> (Result<Channel, SetupFailure>, DuplexStream) {
     let (near, mut far) = duplex(4 << 20);
     far.write_all(said).await.unwrap();
     let (from, to) = split(near);
@@ -56,7 +56,9 @@ fn bytes_of(reports: &[Report]) -> Vec<u8> {
 async fn a_helper_of_another_version_is_refused_by_name() {
     let mut bytes = bytes_of(&[Report::Ready(ready())]);
     bytes[5..9].copy_from_slice(&(VERSION + 1).to_le_bytes());
-    let Err(Refused::Broken(error)) = open_to(&bytes).await.0 else { panic!("it was accepted") };
+    let Err(SetupFailure::Broken(error)) = open_to(&bytes).await.0 else {
+        panic!("it was accepted")
+    };
     let expected = format!("the helper does not speak version {VERSION} of the protocol");
     assert_eq!(error.to_string(), expected);
 }
@@ -64,10 +66,10 @@ async fn a_helper_of_another_version_is_refused_by_name() {
 #[tokio::test]
 async fn something_that_is_no_helper_is_refused() {
     for said in [&b"HTTP/1.1 200 OK\r\n\r\n"[..], b"\0\0\0\0", &[255; 64]] {
-        assert!(matches!(open_to(said).await.0, Err(Refused::Broken(Error::Protocol { .. }))));
+        assert!(matches!(open_to(said).await.0, Err(SetupFailure::Broken(Error::Protocol { .. }))));
     }
     let early = bytes_of(&[Report::Started { id: 1 }]);
-    assert!(matches!(open_to(&early).await.0, Err(Refused::Broken(Error::Protocol { .. }))));
+    assert!(matches!(open_to(&early).await.0, Err(SetupFailure::Broken(Error::Protocol { .. }))));
 }
 
 #[tokio::test]

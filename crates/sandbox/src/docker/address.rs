@@ -6,6 +6,9 @@ use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
 
+/// Settings of the docker program are a page of JSON.
+const MAX_SETTINGS_BYTES: u64 = 1 << 20;
+
 /// Where docker is unless something says otherwise.
 pub(super) const DEFAULT: &str = "unix:///var/run/docker.sock";
 
@@ -44,7 +47,9 @@ pub(super) fn candidates(environment: &[(String, String)], home: &Path) -> Vec<S
 /// The address in docker's current context; `None` for the default one.
 fn of_context(settings: &Path, named: Option<String>) -> Option<String> {
     let json = |path: &Path| -> Option<serde_json::Value> {
-        serde_json::from_str(&fs::read_to_string(path).ok()?).ok()
+        let found = fs::metadata(path).ok()?;
+        let is_read = found.is_file() && found.len() <= MAX_SETTINGS_BYTES;
+        serde_json::from_str(&is_read.then(|| fs::read_to_string(path))?.ok()?).ok()
     };
     let name = match named {
         Some(name) => name,

@@ -6,7 +6,7 @@ use tokio::time::{Instant, sleep};
 
 use super::engine::{Condition, Engine};
 use super::exec_fallback::ExecFallback;
-use super::spec::{self, HELPER, HOME, Main, Wanted};
+use super::spec::{self, ContainerOptions, HELPER, HOME, Main};
 use super::{Docker, Link, State};
 use crate::api::SandboxEvent;
 use crate::channel::Channel;
@@ -128,7 +128,7 @@ impl Docker {
             true => Main::Shell,
             false => Main::Helper,
         };
-        let body = spec::body(&Wanted {
+        let body = spec::body(&ContainerOptions {
             config: &self.config,
             about: &self.engine.about,
             image: &self.image,

@@ -1,4 +1,4 @@
-//! What is asked of the engine for one task's container. Data in, data out.
+//! The container of one task, as the engine is asked for it. Data in, data out.
 //!
 //! Invariants:
 //! - Nothing of the host is shown but the workspace, the skills, the trace and the helper, and of those only
@@ -15,7 +15,7 @@ use bollard::models::{
 use super::Config;
 use super::engine::{About, Image, text};
 use crate::Error;
-use crate::host_sockets::{HostSockets, Shown};
+use crate::host_sockets::{HostSockets, VisibleDirectory};
 use crate::network::Network;
 use crate::workspace;
 use windlass_core::layout::{Own, WORKSPACE};
@@ -42,7 +42,7 @@ pub(super) enum Main {
 }
 
 /// What differs from one container to the next.
-pub(super) struct Wanted<'a> {
+pub(super) struct ContainerOptions<'a> {
     pub config: &'a Config,
     pub about: &'a About,
     pub image: &'a Image,
@@ -56,14 +56,14 @@ pub(super) struct Wanted<'a> {
 }
 
 /// The container's description.
-pub(super) fn body(wanted: &Wanted<'_>) -> Result<ContainerCreateBody, Error> {
-    let Wanted { config, about, .. } = *wanted;
-    let (uid, gid) = inside(about, wanted.owner);
+pub(super) fn body(options: &ContainerOptions<'_>) -> Result<ContainerCreateBody, Error> {
+    let ContainerOptions { config, about, .. } = *options;
+    let (uid, gid) = inside(about, options.owner);
     let labels = HashMap::from([
-        (LABEL_DATA.to_owned(), wanted.identity.to_owned()),
+        (LABEL_DATA.to_owned(), options.identity.to_owned()),
         (LABEL_TASK.to_owned(), config.task.clone()),
     ]);
-    let (entrypoint, cmd) = match wanted.main {
+    let (entrypoint, cmd) = match options.main {
         Main::Helper => (HELPER, vec!["hold".to_owned()]),
         Main::Shell => {
             let wait = "trap 'exit 0' TERM; while :; do sleep 60 & wait $!; done";
@@ -79,17 +79,17 @@ pub(super) fn body(wanted: &Wanted<'_>) -> Result<ContainerCreateBody, Error> {
         cmd: Some(cmd),
         labels: Some(labels),
         // Said only where there is something to switch off: podman makes a check of it.
-        healthcheck: wanted
+        healthcheck: options
             .image
             .checks_itself
             .then(|| HealthConfig { test: Some(vec!["NONE".to_owned()]), ..Default::default() }),
-        host_config: Some(host_config(wanted)?),
+        host_config: Some(host_config(options)?),
         ..Default::default()
     })
 }
 
-fn host_config(wanted: &Wanted<'_>) -> Result<HostConfig, Error> {
-    let Wanted { config, about, .. } = *wanted;
+fn host_config(options: &ContainerOptions<'_>) -> Result<HostConfig, Error> {
+    let ContainerOptions { config, about, .. } = *options;
     let limits = &config.limits;
     let memory = signed(limits.memory_bytes);
     let network = match config.network {
@@ -106,8 +106,8 @@ fn host_config(wanted: &Wanted<'_>) -> Result<HostConfig, Error> {
         cap_drop: Some(vec!["ALL".to_owned()]),
         security_opt: Some(security(about)),
         readonly_rootfs: Some(true),
-        tmpfs: Some(in_memory(wanted)?),
-        mounts: Some(mounts(wanted)?),
+        tmpfs: Some(in_memory(options)?),
+        mounts: Some(mounts(options)?),
         network_mode: Some(network.to_owned()),
         ipc_mode: Some("private".to_owned()),
         shm_size: Some(signed(limits.scratch_bytes)),
@@ -135,9 +135,9 @@ pub(super) fn inside(about: &About, owner: (u32, u32)) -> (u32, u32) {
 
 /// Directories in memory: those that can be written to, and empty ones over what is not the agent's to see.
 /// Each may fill its bound; the container's memory bounds them all.
-fn in_memory(wanted: &Wanted<'_>) -> Result<HashMap<String, String>, Error> {
-    let Wanted { config, about, .. } = *wanted;
-    let (uid, gid) = inside(about, wanted.owner);
+fn in_memory(options: &ContainerOptions<'_>) -> Result<HashMap<String, String>, Error> {
+    let ContainerOptions { config, about, .. } = *options;
+    let (uid, gid) = inside(about, options.owner);
     let scratch = format!("rw,exec,nosuid,nodev,size={}", config.limits.scratch_bytes);
     // Podman takes no owner, and would copy what lies below: what is hidden most of all.
     let (shared, own, hidden) = if about.podman {
@@ -160,8 +160,8 @@ fn in_memory(wanted: &Wanted<'_>) -> Result<HashMap<String, String>, Error> {
     Ok(all)
 }
 
-fn mounts(wanted: &Wanted<'_>) -> Result<Vec<Mount>, Error> {
-    let config = wanted.config;
+fn mounts(options: &ContainerOptions<'_>) -> Result<Vec<Mount>, Error> {
+    let config = options.config;
     let bind = |source: &Path, target: &str, read_only: bool| -> Result<Mount, Error> {
         Ok(Mount {
             typ: Some(MountType::BIND),
@@ -172,8 +172,8 @@ fn mounts(wanted: &Wanted<'_>) -> Result<Vec<Mount>, Error> {
         })
     };
     let mut mounts = vec![bind(&config.workspace, WORKSPACE, false)?];
-    if wanted.main == Main::Helper {
-        mounts.push(bind(wanted.program, HELPER, true)?);
+    if options.main == Main::Helper {
+        mounts.push(bind(options.program, HELPER, true)?);
     }
     if let Some(skills) = &config.skills {
         mounts.push(bind(skills, "/skills", true)?);
@@ -194,7 +194,7 @@ fn mounts(wanted: &Wanted<'_>) -> Result<Vec<Mount>, Error> {
 
 /// Sockets of other processes in the workspace, as commands would name them.
 fn host_sockets(config: &Config) -> Vec<PathBuf> {
-    let shown = Shown { source: config.workspace.clone(), target: WORKSPACE.into() };
+    let shown = VisibleDirectory { source: config.workspace.clone(), target: WORKSPACE.into() };
     HostSockets::new(vec![shown], &[]).find_new()
 }
 

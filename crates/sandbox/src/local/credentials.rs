@@ -11,6 +11,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use windlass_core::policy::files;
+
 use crate::helper;
 
 /// The most entries that are looked at below one shown directory, those near the top first.
@@ -52,6 +54,31 @@ const NAMES: &[&str] = &[
     "id_ed25519",
     "id_ecdsa_sk",
     "id_ed25519_sk",
+    "kubeconfig",
+    "rclone.conf",
+    "wallet.dat",
+    "secring.gpg",
+    ".mylogin.cnf",
+    ".databrickscfg",
+    ".dockerconfigjson",
+    "service-account.json",
+    "terraform.tfstate.backup",
+];
+
+/// Endings of files that hold credentials wherever they stand: states and variables of Terraform, stores of passwords
+/// and keys.
+const ENDINGS: &[&str] = &["tfstate", "tfvars", "kdbx", "ppk", "p12", "pfx", "jks", "keystore"];
+
+/// Names that only a person's own credentials have. What is downloaded has none of them, or does without.
+const PERSONAL: &[&str] = &[
+    ".netrc",
+    "_netrc",
+    ".pgpass",
+    ".my.cnf",
+    ".git-credentials",
+    ".vault-token",
+    ".pypirc",
+    "application_default_credentials.json",
 ];
 
 /// Names of configuration that may hold tokens, and mostly does not.
@@ -63,6 +90,12 @@ const CONFIGURATION: &[&str] = &[
     "pip.conf",
     "gradle.properties",
     "settings.xml",
+    "nuget.config",
+    "secrets.yaml",
+    "secrets.yml",
+    "secrets.json",
+    "secrets.toml",
+    ".condarc",
 ];
 
 /// Endings of examples, which hold no value.
@@ -89,7 +122,7 @@ const PACKAGES: &[&str] = &[
 /// Everything below a shown directory that looks like a credential, relative to it. What lies deep is kept in `data`.
 pub(super) fn below(directory: &Path, data: &Path) -> Vec<PathBuf> {
     let (mut found, stamp) = search(directory, FRESH_DEPTH);
-    let kept = Kept { path: data.join("helper").join(file_name(directory)), stamp };
+    let kept = CredentialCache { path: data.join("helper").join(file_name(directory)), stamp };
     let deep = kept.recall().unwrap_or_else(|| {
         let (deep, _) = search(directory, usize::MAX);
         kept.remember(&deep);
@@ -144,20 +177,29 @@ fn is_one_of(name: &OsStr, list: &[&str]) -> bool {
 }
 
 fn is_secret(path: &Path, of_package: bool) -> bool {
+    // Case counts for less here than the file system says: programs spell such names in several ways.
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let name = &*name.to_ascii_lowercase();
     let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
-    let is_key_file = ["pem", "key", "p12", "pfx", "jks", "keystore"].contains(&ending);
+    let is_example = EXAMPLES.iter().any(|end| name.ends_with(end));
+    let is_key_file = ["pem", "key", "asc"].contains(&ending) || name.ends_with("_key");
     let is_named = NAMES.contains(&name)
+        || ENDINGS.contains(&ending)
         || name.starts_with("credentials") && !PROGRAM_TEXT.contains(&ending)
-        || name == ".env"
-        || name.starts_with(".env.") && !EXAMPLES.iter().any(|end| name.ends_with(end));
-    if is_named && !of_package {
+        || (name == ".env" || name.starts_with(".env.") || ending == "env") && !is_example;
+    let is_personal = PERSONAL.contains(&name) || lies_among_secrets(path);
+    if is_personal || is_named && !of_package {
         return true;
     }
     let may_hold = is_named || CONFIGURATION.contains(&name) || is_key_file && !of_package;
     let small =
         || fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() <= MAX_LOOKED_INTO);
     may_hold && small() && fs::read_to_string(path).is_ok_and(|text| holds_secret(&text))
+}
+
+/// Whether a file lies in a directory whose files are secrets: `.ssh`, `.aws` and their like, wherever they are.
+fn lies_among_secrets(path: &Path) -> bool {
+    path.to_str().is_some_and(files::is_secret_by_directory)
 }
 
 /// Whether a configuration text seems to hold a secret: a word for one before `=` or `:`, a URL with a password, or
@@ -177,12 +219,12 @@ fn holds_secret(text: &str) -> bool {
 }
 
 /// What was found deep in a directory, for as long as the stamp is the same.
-struct Kept {
+struct CredentialCache {
     path: PathBuf,
     stamp: u64,
 }
 
-impl Kept {
+impl CredentialCache {
     fn recall(&self) -> Option<Vec<PathBuf>> {
         let kept = fs::read(&self.path).ok()?;
         let (stamp, paths) = kept.split_first_chunk()?;
@@ -270,6 +312,18 @@ mod tests {
         for _ in 0..2 {
             assert_eq!(below(top.path(), data.path()), expected);
         }
+        for hidden in ["r/registry/p/.netrc", "r/node_modules/p/.ssh/deploy", "t/State.TFSTATE"] {
+            write(hidden, "machine host password sk");
+            assert!(below(top.path(), data.path()).contains(&PathBuf::from(hidden)), "{hidden}");
+        }
+        for named in
+            [".aws/config", ".kube/config", ".docker/config.json", "kubeconfig", "prod.env"]
+        {
+            let path = format!("deep/x/{named}");
+            write(&path, "sk");
+            assert!(is_credential(&top.path().join(&path)), "{path}");
+        }
+        assert!(!is_credential(&top.path().join("v/.ssh/known_hosts")));
         write("a/b/.pgpass", "sk");
         assert!(below(top.path(), data.path()).contains(&PathBuf::from("a/b/.pgpass")));
     }

@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use crate::api::{BoxFuture, Command, IsolationReport, Sandbox, SandboxKind};
-use crate::channel::Refused;
+use crate::channel::SetupFailure;
 use crate::helper::{self, Helper, LazyHelper};
-use crate::host_sockets::{HostSockets, Shown};
+use crate::host_sockets::{HostSockets, VisibleDirectory};
 use crate::limits::ResourceLimits;
 use crate::network::Network;
 use crate::workspace::{self, HomeFiles, canonical};
@@ -29,6 +29,7 @@ use windlass_helper::protocol::{Access, Bind, Isolation, Ready, Setup};
 pub use read_only_mounts::TOOLCHAINS;
 
 use capability_cache::CapabilityCache;
+use read_only_mounts::ReadOnlyMount;
 
 /// What a local sandbox is made from; every value comes from configuration.
 #[derive(Clone, Debug)]
@@ -132,7 +133,7 @@ impl Local {
         if self.config.namespaces == Namespaces::IfAvailable {
             if let Some(ready) = self.capabilities.recall() {
                 // A problem with this very workspace is still reported now.
-                self.setup()?;
+                self.setup().await?;
                 self.describe(&ready, None);
                 return Ok(());
             }
@@ -141,7 +142,7 @@ impl Local {
             let attempt = ATTEMPT.lock().await;
             if let Some(ready) = self.capabilities.recall() {
                 drop(attempt);
-                self.setup()?;
+                self.setup().await?;
                 self.describe(&ready, None);
                 return Ok(());
             }
@@ -151,7 +152,7 @@ impl Local {
                     self.describe(&ready, None);
                     return Ok(());
                 }
-                Err(Refused::Failed { stage, source }) if is_refusal(&source) => {
+                Err(SetupFailure::Failed { stage, source }) if is_refusal(&source) => {
                     namespaces = format!("{stage}: {source}");
                 }
                 Err(refused) => return Err(refused.into()),
@@ -164,7 +165,7 @@ impl Local {
                 self.describe(&ready, Some(&namespaces));
                 Ok(())
             }
-            Err(Refused::Failed { stage, source }) if is_refusal(&source) => {
+            Err(SetupFailure::Failed { stage, source }) if is_refusal(&source) => {
                 let landlock = format!("{stage}: {source}");
                 Err(Error::NoIsolation { namespaces, landlock })
             }
@@ -172,7 +173,7 @@ impl Local {
         }
     }
 
-    async fn attempt(&self) -> Result<Ready, Refused> {
+    async fn attempt(&self) -> Result<Ready, SetupFailure> {
         let helper = self.make().await?;
         let ready = helper.ready().clone();
         helper.stop().await;
@@ -187,14 +188,14 @@ impl Local {
         })
     }
 
-    async fn make(&self) -> Result<Helper, Refused> {
-        let mut setup = self.setup().map_err(Refused::Broken)?;
+    async fn make(&self) -> Result<Helper, SetupFailure> {
+        let mut setup = self.setup().await.map_err(SetupFailure::Broken)?;
         setup.files = self.config.home_files.below(&setup.home);
         let (egress, lease) = (self.config.network.egress(), self.config.limits.lease);
         Helper::start(&self.program, setup, egress, lease).await
     }
 
-    fn setup(&self) -> Result<Setup, Error> {
+    async fn setup(&self) -> Result<Setup, Error> {
         let config = &self.config;
         let owner = workspace::owner(&config.workspace)?;
         workspace::prepare(&config.workspace, &config.layout, owner)?;
@@ -202,7 +203,7 @@ impl Local {
         let mut binds = Vec::new();
         let mut hidden = vec![config.data.clone()];
         hidden.extend(config.hidden.iter().cloned());
-        for shown in read_only_mounts::find(&config.home, &config.read_only, &config.data) {
+        for shown in self.read_only_mounts().await {
             if self.isolation == Isolation::Landlock {
                 // Landlock allows and cannot take back: what is hidden is left out of what is allowed.
                 let parts = shown.without_hidden();
@@ -273,6 +274,16 @@ impl Local {
         })
     }
 
+    /// What of the home directory is shown. The first search of large toolchains takes seconds: whoever waits for
+    /// it can still be interrupted.
+    async fn read_only_mounts(&self) -> Vec<ReadOnlyMount> {
+        let (home, list) = (self.config.home.clone(), self.config.read_only.clone());
+        let data = self.config.data.clone();
+        let search = move || read_only_mounts::find(&home, &list, &data);
+        // A search that panics shows nothing.
+        tokio::task::spawn_blocking(search).await.unwrap_or_default()
+    }
+
     /// Landlock alone cannot hide a part of the workspace.
     fn refuse_what_cannot_be_hidden(&self) -> Result<(), Error> {
         let config = &self.config;
@@ -303,9 +314,11 @@ impl Local {
             return Vec::new();
         }
         let config = &self.config;
-        let workspace =
-            Shown { source: config.workspace.clone(), target: self.as_seen(&config.workspace) };
-        let others = binds.iter().map(|bind| Shown {
+        let workspace = VisibleDirectory {
+            source: config.workspace.clone(),
+            target: self.as_seen(&config.workspace),
+        };
+        let others = binds.iter().map(|bind| VisibleDirectory {
             source: PathBuf::from(&bind.source),
             target: PathBuf::from(&bind.target),
         });
@@ -403,7 +416,13 @@ impl Local {
                 "weaker isolation: namespaces are not available ({reason}); Landlock alone guards files"
             ));
             report.warnings.push(
-                "Landlock alone: commands see the names and arguments of this machine's processes"
+                "Landlock alone: commands see the names and arguments of this machine's processes, and can change the \
+                 priority and the processors of this user's"
+                    .to_owned(),
+            );
+            report.warnings.push(
+                "Landlock alone: commands see whether files outside exist, how large they are and when they change, \
+                 not what they hold"
                     .to_owned(),
             );
             if ready.landlock < 6 {

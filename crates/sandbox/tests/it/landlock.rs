@@ -65,6 +65,25 @@ fn windlass_can_be_neither_read_nor_signalled() {
 }
 
 #[test]
+fn the_limits_of_processes_outside_stay_as_they_are() {
+    everyone!(|who| async move {
+        let place = Place::new(who);
+        let local = place.landlock().await;
+        let limits = || fs::read_to_string("/proc/self/limits").unwrap();
+        let (before, pid) = (limits(), std::process::id());
+        run(&local, &format!("prlimit --pid {pid} --nofile=9:9")).await.fails();
+        run(&local, &format!("prlimit --pid {pid} --fsize=0:0")).await.fails();
+        assert_eq!(limits(), before);
+        let said = run(&local, "ulimit -n 99; ulimit -n; prlimit --nofile=98 true").await.ok();
+        assert_eq!(said, "99\n");
+        let warnings = local.isolation().warnings.join("\n");
+        for point in ["priority and the processors", "whether files outside exist"] {
+            assert!(warnings.contains(point), "{warnings}");
+        }
+    });
+}
+
+#[test]
 fn the_hosts_ports_and_sockets_are_out_of_reach() {
     everyone!(|who| async move {
         let place = Place::new(who);

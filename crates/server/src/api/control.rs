@@ -1,4 +1,4 @@
-//! Tasks: paused, resumed, cancelled, tried again, spoken to.
+//! Pausing, resuming, cancelling, retrying and steering tasks.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+use windlass_coordinator::trigger::{TaskAction, TaskControlReceived};
 use windlass_coordinator::{FollowUp, Handled};
 use windlass_core::id::TaskId;
-use windlass_core::trigger::{TaskAction, TaskControlReceived};
 
 use super::answers::{ChangeRefused, ReadRefused, accepted, created};
 use super::once::{Change, Once};
@@ -45,7 +45,7 @@ struct Said {
 }
 
 /// A request about one task.
-struct Wanted {
+struct ControlRequest {
     action: TaskAction,
     text: Option<String>,
     once: Once,
@@ -55,10 +55,10 @@ async fn control(
     state: &AppState,
     user: &User,
     task: TaskId,
-    wanted: Wanted,
+    request: ControlRequest,
 ) -> Result<Response, Problem> {
     owned::task(state, user, task).await?;
-    let Wanted { action, text, once } = wanted;
+    let ControlRequest { action, text, once } = request;
     let trigger = TaskControlReceived {
         command_id: once.name(),
         task_id: task,
@@ -89,8 +89,8 @@ async fn pause(
     Id(task): Id<TaskId>,
     once: Once,
 ) -> Result<Response, Problem> {
-    let wanted = Wanted { action: TaskAction::Pause, text: None, once };
-    control(&state, &user, task, wanted).await
+    let request = ControlRequest { action: TaskAction::Pause, text: None, once };
+    control(&state, &user, task, request).await
 }
 
 /// Resume a task
@@ -104,8 +104,8 @@ async fn resume(
     Id(task): Id<TaskId>,
     once: Once,
 ) -> Result<Response, Problem> {
-    let wanted = Wanted { action: TaskAction::Resume, text: None, once };
-    control(&state, &user, task, wanted).await
+    let request = ControlRequest { action: TaskAction::Resume, text: None, once };
+    control(&state, &user, task, request).await
 }
 
 /// Cancel a task and every agent below it
@@ -119,8 +119,8 @@ async fn cancel(
     Id(task): Id<TaskId>,
     once: Once,
 ) -> Result<Response, Problem> {
-    let wanted = Wanted { action: TaskAction::Cancel, text: None, once };
-    control(&state, &user, task, wanted).await
+    let request = ControlRequest { action: TaskAction::Cancel, text: None, once };
+    control(&state, &user, task, request).await
 }
 
 /// Try a failed task again
@@ -134,8 +134,8 @@ async fn retry(
     Id(task): Id<TaskId>,
     once: Once,
 ) -> Result<Response, Problem> {
-    let wanted = Wanted { action: TaskAction::Retry, text: None, once };
-    control(&state, &user, task, wanted).await
+    let request = ControlRequest { action: TaskAction::Retry, text: None, once };
+    control(&state, &user, task, request).await
 }
 
 /// Tell a task something; it reads it at its next step
@@ -149,8 +149,8 @@ async fn steer(
     Id(task): Id<TaskId>,
     Change { once, body: said }: Change<Said>,
 ) -> Result<Response, Problem> {
-    let wanted = Wanted { action: TaskAction::Steer, text: Some(said.text), once };
-    control(&state, &user, task, wanted).await
+    let request = ControlRequest { action: TaskAction::Steer, text: Some(said.text), once };
+    control(&state, &user, task, request).await
 }
 
 /// A task that continues another.
@@ -174,8 +174,8 @@ async fn follow_up(
     Change { once, body: said }: Change<Said>,
 ) -> Result<Response, Problem> {
     owned::task(&state, &user, task).await?;
-    let wanted = FollowUp { request: once.name(), ..FollowUp::message(said.text, user.name) };
-    let submitted = state.coordinator.tasks().follow_up(task, wanted).await?;
+    let request = FollowUp { request: once.name(), ..FollowUp::message(said.text, user.name) };
+    let submitted = state.coordinator.tasks().follow_up(task, request).await?;
     let (task_id, queue_place) = (submitted.task.to_string(), submitted.place);
     Ok(created(Continued { task_id, queue_place }))
 }

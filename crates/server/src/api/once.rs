@@ -1,4 +1,4 @@
-//! Requests that may be repeated: by a key of the sender's, the same request again has no further effect.
+//! Requests that may be repeated: with the sender's key, the same request again has no further effect.
 
 use axum::Json;
 use axum::extract::{FromRequest, FromRequestParts, Request};

@@ -1,4 +1,4 @@
-//! Whether a thing is shown to a user. What is another's is not told from what does not exist.
+//! Whether a user may see a thing. What belongs to another user looks as if it did not exist.
 
 use windlass_coordinator::Coordinator;
 use windlass_coordinator::views::{TaskOrigin, TaskView};

@@ -1,4 +1,4 @@
-//! Workers side by side: started, who works where, and what several runners made of one prompt.
+//! Workers side by side: starting them, where each works, and what several runners made of one prompt.
 
 use axum::Json;
 use axum::extract::State;

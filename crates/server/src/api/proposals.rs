@@ -89,7 +89,7 @@ struct ProposalList {
     proposals: Vec<ProposalEntry>,
 }
 
-/// Which proposals.
+/// Which proposals are listed.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -127,9 +127,9 @@ struct ProposalDetail {
     mark: Option<String>,
     /// Why there is no draft: a model has to write it first, or it cannot be written at all.
     no_draft: Option<String>,
-    /// Since when it is being tried.
+    /// Since when it is being tried; `null` once it is decided.
     tried_since: Option<String>,
-    /// Why the last try wrote nothing.
+    /// Why the last try wrote nothing; `null` once it is decided.
     refused: Option<String>,
 }
 
@@ -161,7 +161,7 @@ async fn detail(state: &AppState, proposal: Proposal) -> Result<ProposalDetail, 
         }
         _ => (None, None),
     };
-    let (tried_since, refused) = match state.trials.of(proposal.number) {
+    let (tried_since, refused) = match state.trials.of(&proposal) {
         Some(Trial::Running { since }) => (Some(since.to_string()), None),
         Some(Trial::Refused(why)) => (None, Some(why)),
         None => (None, None),
@@ -278,7 +278,7 @@ async fn accept(
     once.first(&state, begin).await.map(accepted)
 }
 
-/// Why not.
+/// Why a skill is declined.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Rejection {

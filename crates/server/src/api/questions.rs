@@ -61,7 +61,10 @@ struct QuestionEntry {
 impl From<&OpenQuestion> for QuestionEntry {
     fn from(open: &OpenQuestion) -> Self {
         let question = &open.row.question;
+        // A task that has ended waits for nobody.
+        let has_ended = open.asker.as_ref().is_some_and(|task| task.status.is_terminal());
         let (state, given) = match &open.row.state {
+            QuestionState::Open if has_ended => ("closed", None),
             QuestionState::Open => ("open", None),
             QuestionState::Waiting(answer) | QuestionState::Answered(answer) => {
                 ("answered", Some(answer))

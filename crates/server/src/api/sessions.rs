@@ -203,7 +203,7 @@ async fn begin(
         None => SessionId::new(state.now()),
     };
     let axes = Axes::interactive(surface(&user));
-    let axes = wanted.axes.as_ref().map_or(Ok(axes), |given| given.over(axes))?;
+    let axes = wanted.axes.as_ref().map_or(Ok(axes), |given| given.apply_to(axes))?;
     let place =
         wanted.workspace.as_deref().map(|path| workspace(&state, &user, path)).transpose()?;
     let workspace = place.map(|path| path.display().to_string());

@@ -1,4 +1,4 @@
-//! Tasks: handed in, listed, looked at.
+//! Submitting, listing and viewing tasks.
 
 use std::path::{Path, PathBuf};
 
@@ -237,8 +237,8 @@ pub(super) struct NewAxes {
 }
 
 impl NewAxes {
-    /// These axes over others.
-    pub(super) fn over(&self, mut axes: Axes) -> Result<Axes, Problem> {
+    /// Others with these axes in their place.
+    pub(super) fn apply_to(&self, mut axes: Axes) -> Result<Axes, Problem> {
         fn read<T>(to: &mut T, word: Option<&String>) -> Result<(), Problem>
         where
             T: std::str::FromStr<Err = windlass_core::axes::UnknownValue>,
@@ -260,7 +260,7 @@ impl NewAxes {
 impl NewAxes {
     /// These axes as a change of a session's.
     pub(super) fn change(&self) -> Result<AxesChange, Problem> {
-        let axes = self.over(Axes::headless())?;
+        let axes = self.apply_to(Axes::headless())?;
         Ok(AxesChange {
             work_mode: self.work_mode.as_ref().map(|_| axes.work_mode),
             run_control: self.run_control.as_ref().map(|_| axes.run_control),
@@ -342,7 +342,7 @@ fn options(state: &AppState, user: &User, wanted: &NewTask) -> Result<SubmitOpti
         Via::Cookie => Surface::Web,
     };
     let axes = Axes { surface, ..usual.axes };
-    let axes = wanted.axes.as_ref().map_or(Ok(axes), |given| given.over(axes))?;
+    let axes = wanted.axes.as_ref().map_or(Ok(axes), |given| given.apply_to(axes))?;
     let given = wanted.axes.as_ref().is_some_and(|axes| axes.permission_profile.is_some());
     if given
         && axes.permission_profile == PermissionProfile::Unrestricted

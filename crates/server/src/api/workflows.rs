@@ -249,12 +249,16 @@ impl From<StepView> for StepEntry {
 struct WorktreeEntry {
     name: String,
     state: String,
+    /// `single`, `warm` for one that runs take turns in, or `command` where a command of the workflow has made it.
+    kind: String,
     /// As that of its run, and `ended` when it is gone.
     standing: String,
     path: String,
     branch: String,
     /// The commit that it began at.
     base: String,
+    /// The directories that are in it; all where none is named.
+    sparse: Vec<String>,
     port: Option<u16>,
     detail: Option<String>,
 }
@@ -295,6 +299,8 @@ struct RunDetails {
     steps: Vec<StepEntry>,
     worktrees: Vec<WorktreeEntry>,
     merges: Vec<MergeEntry>,
+    /// The addresses of pull requests for its branches.
+    pull_requests: Vec<String>,
 }
 
 impl From<RunView> for RunDetails {
@@ -306,6 +312,8 @@ impl From<RunView> for RunDetails {
             path: tree.path,
             branch: tree.branch,
             base: tree.base,
+            kind: tree.kind.to_string(),
+            sparse: tree.sparse,
             port: tree.port,
             detail: tree.detail,
         };
@@ -321,6 +329,7 @@ impl From<RunView> for RunDetails {
             steps: view.steps.into_iter().map(StepEntry::from).collect(),
             worktrees: view.worktrees.into_iter().map(worktree).collect(),
             merges: view.merges.into_iter().map(MergeEntry::from).collect(),
+            pull_requests: view.pull_requests,
         }
     }
 }

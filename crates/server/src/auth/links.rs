@@ -1,6 +1,6 @@
 //! Login links: each has a code that works once, for a short time. An open link is a file in the data directory that
-//! is named by the hash of its code, so that any process of the owner can make one, with no server to ask. Removing
-//! the file is using the link: only one can.
+//! is named by the hash of its code, so that any process of the owner can make one, with no server to ask. Whoever
+//! removes the file has used the link: only one can.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write as _};

@@ -72,7 +72,7 @@ impl User {
 
 /// Why a request has no user.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refused {
+pub enum SignInFailure {
     /// It brings nothing to sign in with.
     Nobody,
     /// It brings a token that is nobody's.
@@ -130,38 +130,43 @@ impl Auth {
         headers: &HeaderMap,
         from: IpAddr,
         now: Timestamp,
-    ) -> Result<(User, Option<String>), Refused> {
+    ) -> Result<(User, Option<String>), SignInFailure> {
         if let Some(token) = bearer(headers) {
             let retry_after = self.throttle.blocked(from, now);
             if let Some(retry_after) = retry_after {
-                return Err(Refused::TooMany { retry_after });
+                return Err(SignInFailure::TooMany { retry_after });
             }
             return match self.account_of(&token) {
                 Some(account) => Ok((user(account, Via::Token), None)),
                 None => {
                     self.throttle.failed(from, now);
-                    Err(Refused::WrongToken)
+                    Err(SignInFailure::WrongToken)
                 }
             };
         }
-        let Some(cookie) = self.cookies.find(headers) else { return Err(Refused::Nobody) };
-        let session = self.cookies.read(cookie, now).ok_or(Refused::OldCookie)?;
-        let account = self.account_named(&session.user).ok_or(Refused::OldCookie)?;
+        let Some(cookie) = self.cookies.find(headers) else { return Err(SignInFailure::Nobody) };
+        let session = self.cookies.read(cookie, now).ok_or(SignInFailure::OldCookie)?;
+        let account = self.account_named(&session.user).ok_or(SignInFailure::OldCookie)?;
         let renewed = self.cookies.renew(&session, now);
         Ok((user(account, Via::Cookie), renewed))
     }
 
     /// Trades a link's code, or a token that a person pasted, for who it stands for.
-    pub fn sign_in(&self, secret: &str, from: IpAddr, now: Timestamp) -> Result<User, Refused> {
+    pub fn sign_in(
+        &self,
+        secret: &str,
+        from: IpAddr,
+        now: Timestamp,
+    ) -> Result<User, SignInFailure> {
         if let Some(retry_after) = self.throttle.blocked(from, now) {
-            return Err(Refused::TooMany { retry_after });
+            return Err(SignInFailure::TooMany { retry_after });
         }
         let by_link = self.links.take(secret, now).and_then(|name| self.account_named(&name));
         match by_link.or_else(|| self.account_of(secret)) {
             Some(account) => Ok(user(account, Via::Cookie)),
             None => {
                 self.throttle.failed(from, now);
-                Err(Refused::WrongToken)
+                Err(SignInFailure::WrongToken)
             }
         }
     }

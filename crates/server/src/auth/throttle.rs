@@ -1,4 +1,4 @@
-//! Slows down whoever guesses: after some wrong tokens or codes from one address, it is not listened to for a while.
+//! Slows down guessing: after some wrong tokens or codes from one address, its requests are refused for a while.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

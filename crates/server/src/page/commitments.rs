@@ -16,7 +16,7 @@ use super::view::{Reading, View};
 pub struct CommitmentsPage;
 
 impl View for CommitmentsPage {
-    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
+    fn content(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
         let rows = reading.coordinator.commitments().list(&CommitmentFilter::default())?;
         let rows = rows.iter().filter(|row| reading.user.may_see(row.user_id.as_deref()));
         let parts: Vec<Part> = rows.map(|one| Part::new(one.id.to_string(), row(one))).collect();
@@ -51,7 +51,7 @@ pub struct CommitmentPage {
 }
 
 impl View for CommitmentPage {
-    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
+    fn content(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
         let found = match reading.coordinator.commitments().get(self.id) {
             Ok(found) => found,
             Err(Error::Store(_)) => return Ok(None),

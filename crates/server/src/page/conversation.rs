@@ -13,8 +13,7 @@ use windlass_coordinator::is_own_file;
 use windlass_core::command::{ResultStatus, TaskResult};
 use windlass_core::compaction::{Gauge, WindowLimits};
 use windlass_core::event::{
-    CompactionEnd, Event, LlmResponse, Record, StatusChanged, SubAgentComplete, TaskCreated,
-    ToolResult,
+    Event, LlmResponse, Note, Record, StatusChanged, SubAgentComplete, TaskCreated, ToolResult,
 };
 use windlass_core::id::{CallId, QuestionId};
 use windlass_core::injection::{Injection, InjectionType};
@@ -22,7 +21,6 @@ use windlass_core::outcome::Fact;
 use windlass_core::plan::WorkingPlan;
 use windlass_core::question::Question;
 use windlass_core::status::{StatusReason, TaskStatus};
-use windlass_term::{event_lines, numbers};
 
 pub use entries::{Asking, AskingState, Body, Call, Doing, Entry, Process, Saying};
 use entries::{control_words, words};
@@ -83,10 +81,6 @@ impl Conversation {
             }
             Event::AgentEnd(result) => self.end(record, result),
             Event::StatusChanged(change) => self.move_to(record, change),
-            Event::ModeChanged(changed) => {
-                let (text, why) = (format!("Mode: {}", changed.to), changed.reason.clone());
-                self.note(record, Tone::Quiet, text, Some(why));
-            }
             Event::PromptChanged(changed) => self.model = Some(changed.model.clone()),
             Event::LlmRequest(request) => {
                 self.context_tokens = request.estimated_tokens;
@@ -108,22 +102,6 @@ impl Conversation {
             Event::QuestionClosed(closed) => {
                 self.settle(closed.question, AskingState::Closed(closed.reason.clone()));
             }
-            Event::PlanAccepted(accepted) => {
-                let text = format!("Plan accepted by {}", accepted.by);
-                self.note(record, Tone::Quiet, text, None);
-            }
-            Event::VerificationStarted(started) => {
-                let text = format!("Checking the completion contract, attempt {}", started.attempt);
-                self.note(record, Tone::Quiet, text, None);
-            }
-            Event::VerificationEnded(ended) => {
-                let tone = if ended.passed { Tone::Quiet } else { Tone::Warning };
-                let text = format!("Completion contract: {}", event_lines::verification(ended));
-                self.note(record, tone, text, None);
-            }
-            Event::ReviewStarted(_) => {
-                self.note(record, Tone::Quiet, "An auditor reviews the work".to_owned(), None);
-            }
             Event::InjectionReceived(injection) => self.injection(record, injection),
             Event::PlanUpdated(plan) => self.change_plan(record, plan),
             Event::DeliverablePublished(deliverable) => {
@@ -135,26 +113,18 @@ impl Conversation {
             }
             Event::SubAgentComplete(complete) => self.sub_agent_ended(complete),
             Event::CompactionStart(_) => self.doing = Doing::Compacting { since: record.at },
-            Event::CompactionEnd(end) => self.compacted(record, end),
-            Event::DoomLoopDetected(_)
-            | Event::ReasoningDropped(_)
-            | Event::BudgetHit(_)
-            | Event::SandboxLost(_)
-            | Event::CommandExited(_) => self.warn(record),
-            Event::WorkflowStepStarted(_)
-            | Event::WorkflowStepEnded(_)
-            | Event::WorktreeChanged(_)
-            | Event::MergeChanged(_) => {
-                let text = record.event.workflow_words().unwrap_or_default();
-                self.note(record, Tone::Quiet, text, None);
+            Event::CompactionEnd(end) => {
+                self.doing = Doing::Nothing;
+                self.context_tokens = end.tokens_after;
             }
-            Event::IntentClaimed(_)
-            | Event::CheckpointMade(_)
-            | Event::MemoryFlush(_)
-            | Event::RunnerReported(_)
-            | Event::CompactionProgress(_)
-            | Event::SandboxStarted(_) => {}
-            Event::SandboxEnded(_) => self.processes.clear(),
+            Event::CommandExited(exited) => drop(self.processes.remove(&exited.call)),
+            Event::SandboxLost(_) | Event::SandboxEnded(_) => self.processes.clear(),
+            // The others say what there is to say of them in a note; what that is stands beside their bodies.
+            _ => {}
+        }
+        if let Some(Note { text, detail, is_warning }) = record.event.note() {
+            let tone = if is_warning { Tone::Warning } else { Tone::Quiet };
+            self.note(record, tone, text, detail);
         }
     }
 
@@ -190,43 +160,6 @@ impl Conversation {
                 *end = Some(Box::new(complete.clone()));
             }
         });
-    }
-
-    fn compacted(&mut self, record: &Record, end: &CompactionEnd) {
-        self.doing = Doing::Nothing;
-        self.context_tokens = end.tokens_after;
-        let (before, after) = (end.tokens_before, end.tokens_after);
-        let (before, after) = (numbers::count(before), numbers::count(after));
-        let text = format!("Context summarized: {before} → {after} tokens");
-        self.note(record, Tone::Quiet, text, Some(end.summary.clone()));
-    }
-
-    /// Something that a person should know of.
-    fn warn(&mut self, record: &Record) {
-        let (text, detail) = match &record.event {
-            Event::DoomLoopDetected(found) => {
-                ("It repeats itself, and was warned".to_owned(), Some(found.pattern.clone()))
-            }
-            Event::BudgetHit(hit) => {
-                let (budget, level) = (hit.budget, hit.level);
-                (format!("Budget of {budget}: {level}, {} of {}", hit.spent, hit.limit), None)
-            }
-            Event::ReasoningDropped(dropped) => (
-                "What the model thought is no longer sent back to it".to_owned(),
-                Some(dropped.reason.clone()),
-            ),
-            Event::SandboxLost(lost) => {
-                self.processes.clear();
-                ("Its sandbox is gone".to_owned(), Some(lost.reason.clone()))
-            }
-            Event::CommandExited(exited) => {
-                self.processes.remove(&exited.call);
-                let text = format!("Background command ended: {}", exited.exit);
-                return self.note(record, Tone::Quiet, text, Some(exited.command.clone()));
-            }
-            _ => return,
-        };
-        self.note(record, Tone::Warning, text, detail);
     }
 
     fn push(&mut self, record: &Record, body: Body) {
@@ -392,6 +325,12 @@ impl Conversation {
     /// How many entries there are.
     pub fn len(&self) -> usize {
         self.entries.len()
+    }
+
+    /// Whether it has asked something that it has read no answer to.
+    pub fn is_asking(&self) -> bool {
+        let is_open = |body: &Body| matches!(body, Body::Question(asking) if matches!(asking.state, AskingState::Open));
+        self.entries.iter().any(|entry| is_open(&entry.body))
     }
 
     /// The calls that have started and not ended.

@@ -26,7 +26,7 @@ const SESSIONS: usize = 15;
 pub struct CostPage;
 
 impl View for CostPage {
-    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
+    fn content(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
         let report = reading.coordinator.costs().total(0)?;
         let filter = Filter { limit: Some(TASKS), ..Filter::default() };
         let mut rows = Vec::new();
@@ -101,7 +101,7 @@ fn models_table(models: &[(&String, &CostSum)]) -> Markup {
         @if models.is_empty() { p.nothing { "No model was asked yet." } } @else {
             div.scroll tabindex="0" {
                 table.figures-table {
-                    thead { tr { th { "Model" } th.num { "Replies" } th.num { "In" } th.num { "Cached" } th.num { "Out" } th.num { "Cost" } th { span.visually-hidden { "Share" } } } }
+                    thead { tr { th { "Model" } th.num { "Replies" } th.num { "In" } th.num { "Cached" } th.num { "Out" } th.num { "Cost" } th.share-cell { span.visually-hidden { "Share" } } } }
                     @for (model, sum) in models {
                         tr {
                             td { (shown_line(model)) }
@@ -110,7 +110,7 @@ fn models_table(models: &[(&String, &CostSum)]) -> Markup {
                             td.num { (numbers::count(sum.cached_tokens)) }
                             td.num { (numbers::count(sum.output_tokens)) }
                             td.num { @match sum.cost_usd { Some(cost) => (numbers::dollars(cost)), None => "not known" } }
-                            td { (chart::share(sum.cost_usd.unwrap_or(0.0), most)) }
+                            td.share-cell { (chart::share(sum.cost_usd.unwrap_or(0.0), most)) }
                         }
                     }
                 }
@@ -133,13 +133,13 @@ fn sessions_table(rows: &[TaskRow]) -> Markup {
         @if sessions.is_empty() { p.nothing { "There are no sessions yet." } } @else {
             div.scroll tabindex="0" {
                 table.figures-table {
-                    thead { tr { th { "Session" } th.num { "Tokens" } th.num { "Cost" } th { span.visually-hidden { "Share" } } } }
+                    thead { tr { th { "Session" } th.num { "Tokens" } th.num { "Cost" } th.share-cell { span.visually-hidden { "Share" } } } }
                     @for (id, (cost, tokens, goal)) in sessions.iter().take(SESSIONS) {
                         tr {
                             td dir="auto" { a href=(format!("/sessions/{id}")) { (pieces::goal_line(goal)) } }
                             td.num { (numbers::count(*tokens)) }
                             td.num { (numbers::dollars(*cost)) }
-                            td { (chart::share(*cost, most)) }
+                            td.share-cell { (chart::share(*cost, most)) }
                         }
                     }
                 }

@@ -1,4 +1,4 @@
-//! What people have begun to write and to look at, kept on the server so that it follows them from desk to phone.
+//! Drafts and open panels of people, kept on the server so that they follow a person from desk to phone.
 //!
 //! A draft is a small file in the data directory, by the session and a hash of who writes.
 

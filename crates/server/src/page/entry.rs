@@ -33,6 +33,8 @@ const CALL_WIDTH: usize = 160;
 pub struct Around<'a> {
     /// Whether a question still waits for a person.
     pub is_open: &'a dyn Fn(windlass_core::id::QuestionId) -> bool,
+    /// Whether the task of the entry has ended: it waits for nobody.
+    pub has_ended: bool,
     /// The call that a question is about.
     pub call: &'a dyn Fn(windlass_core::id::CallId) -> Option<(String, Value)>,
 }
@@ -265,6 +267,9 @@ fn asked(asking: &Asking, around: &Around<'_>) -> Markup {
     let call = call.as_ref().map(|(tool, arguments)| AskedCall { tool, arguments });
     match &asking.state {
         AskingState::Open if (around.is_open)(question.id) => question::open(question, call),
+        AskingState::Open if around.has_ended => {
+            question::settled(question, call, html! { "closed: its task has ended" })
+        }
         // Accepted, and not read by the task yet.
         AskingState::Open => question::settled(question, call, html! { "answered" }),
         AskingState::Answered(answer) => {

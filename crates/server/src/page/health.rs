@@ -41,7 +41,7 @@ impl HealthPage {
 }
 
 impl View for HealthPage {
-    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
+    fn content(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
         let live = PageContent::new("Health");
         if reading.user.access != Access::Admin {
             let words = html! { "It shows what belongs to everybody." };
@@ -96,12 +96,12 @@ fn row(check: &Check) -> Markup {
         div.row.check {
             span.chip.(class) { (check.status) }
             div.row-main {
-                p { strong { (check.name) } " " span dir="auto" { (shown(&check.message)) } }
+                p { strong { (check.name) } " " span dir="auto" { (pieces::with_code(&shown(&check.message))) } }
                 @if !check.details.is_empty() {
-                    ul { @for line in &check.details { li dir="auto" { (shown_line(line)) } } }
+                    ul { @for line in &check.details { li dir="auto" { (pieces::with_code(&shown_line(line))) } } }
                 }
-                @if let Some(hint) = &check.hint { p.hint dir="auto" { (shown(hint)) } }
-                @if let Some(fix) = &check.fix { p.hint dir="auto" { code { "windlass doctor fix" } ": " (shown_line(fix)) } }
+                @if let Some(hint) = &check.hint { p.hint dir="auto" { (pieces::with_code(&shown(hint))) } }
+                @if let Some(fix) = &check.fix { p.hint dir="auto" { code { "windlass doctor fix" } ": " (pieces::with_code(&shown_line(fix))) } }
             }
         }
     }

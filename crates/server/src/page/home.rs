@@ -29,7 +29,7 @@ impl Home {
 }
 
 impl View for Home {
-    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
+    fn content(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
         if self.prefill.is_empty() {
             self.prefill = reading.drafts.read(&reading.user.name, Purpose::NewSession);
         }

@@ -18,7 +18,7 @@ const ANSWERED: u32 = 10;
 pub struct InboxPage;
 
 impl View for InboxPage {
-    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
+    fn content(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
         let mut open = Vec::new();
         for one in reading.coordinator.inbox().open()? {
             if reading.may_see_task(one.row.task)? {

@@ -1,4 +1,4 @@
-//! The frame of every page: head, navigation, the line that says what the page knows.
+//! The frame of every page: head, navigation, and the line that says whether the page is up to date.
 
 use maud::{DOCTYPE, Markup, html};
 use windlass_coordinator::Error;
@@ -9,6 +9,7 @@ use super::live::PageContent;
 use super::pieces::{goal_line, icon};
 use super::view::Reading;
 use crate::auth::User;
+use crate::state::AppState;
 
 /// One entry of the navigation.
 struct NavEntry {
@@ -68,10 +69,17 @@ const NAVIGATION: &[NavEntry] = &[
 ];
 
 /// A whole page.
-pub fn page(base: &str, view: &str, user: &User, live: &PageContent, content: &Markup) -> Markup {
+pub fn page(
+    state: &AppState,
+    view: &str,
+    user: &User,
+    live: &PageContent,
+    content: &Markup,
+) -> Markup {
+    let tells_owner = state.notify.is_some() && user.name == state.auth.owner();
     html! {
         (DOCTYPE)
-        html lang="en" data-version=(assets::version()) data-base=(base) {
+        html lang="en" data-version=(assets::version()) data-base=(state.base) {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1, viewport-fit=cover, interactive-widget=resizes-content";
@@ -80,10 +88,10 @@ pub fn page(base: &str, view: &str, user: &User, live: &PageContent, content: &M
                 title { (live.title()) " · Windlass" }
                 link rel="icon" id="icon" href=(assets::path("icon.svg")) type="image/svg+xml";
                 link rel="stylesheet" href=(assets::path("style.css"));
-                @for script in ["app.js", "composer.js", "keys.js"] { script src=(assets::path(script)) defer {} }
+                @for script in ["app.js", "composer.js", "keys.js"] { script src=(assets::path(script)) defer fetchpriority="low" {} }
                 @if has_changes(view) { script src=(assets::path("review.js")) defer {} }
             }
-            body data-view=(view) data-user=(user.name) data-access=(user.access) {
+            body data-view=(view) data-user=(user.name) data-access=(user.access) data-tells-owner[tells_owner] {
                 a.skip href="#main" { "Skip to the content" }
                 div.shell {
                     (navigation(view, live))

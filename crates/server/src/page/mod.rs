@@ -1,4 +1,4 @@
-//! The page: what people see of the coordinator's views in a browser, and what of it changes while they look.
+//! The page: the coordinator's views in a browser, and which parts change while a person looks.
 //!
 //! Invariants:
 //! - A page and every patch of it are drawn by the same functions from the same views (§15.24).
@@ -44,7 +44,7 @@ mod pieces;
 
 use axum::Router;
 use axum::extract::{Path, State};
-use axum::http::{StatusCode, Uri, header};
+use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{get, put};
 use maud::{Markup, html};
@@ -90,6 +90,7 @@ pub fn routes() -> Router<AppState> {
     let routes = Router::new()
         .route("/live", get(stream::live))
         .route("/assets/{name}", get(asset))
+        .route("/seen", put(seen))
         .route("/drafts/{purpose}", put(keep_draft));
     let routes = PAGES.iter().fold(routes, |routes, path| routes.route(path, get(show)));
     routes.merge(login::routes())
@@ -107,7 +108,7 @@ async fn show(State(state): State<AppState>, user: User, uri: Uri) -> Response {
     };
     let Some(live) = live else { return nothing_here(&state, address, &user) };
     let frame = view.frame(&live);
-    page(&state, StatusCode::OK, &layout::page(&state.base, address, &user, &live, &frame))
+    page(&state, StatusCode::OK, &layout::page(&state, address, &user, &live, &frame))
 }
 
 /// A page that could not be drawn. The script loads it again as soon as it can be.
@@ -118,33 +119,56 @@ fn not_drawn(state: &AppState, address: &str, user: &User, problem: &Problem) ->
     };
     let content = pieces::nothing("This page could not be drawn just now", words);
     let live = PageContent::new("Not drawn");
-    page(state, problem.code(), &layout::page(&state.base, address, user, &live, &content))
+    page(state, problem.code(), &layout::page(state, address, user, &live, &content))
 }
 
 fn nothing_here(state: &AppState, address: &str, user: &User) -> Response {
     let live = PageContent::new("Not found");
     let words = html! { "It may have been removed, or belong to somebody else. " a href="/tasks" { "See all tasks" } };
     let content = pieces::nothing("There is nothing here", words);
-    page(state, StatusCode::NOT_FOUND, &layout::page(&state.base, address, user, &live, &content))
+    page(state, StatusCode::NOT_FOUND, &layout::page(state, address, user, &live, &content))
 }
 
 fn page(state: &AppState, status: StatusCode, markup: &Markup) -> Response {
-    let policy = [(header::CONTENT_SECURITY_POLICY, CONTENT_POLICY)];
-    (status, policy, Html(base::with_base(&markup.0, &state.base))).into_response()
+    // The style sheet is fetched while the page is still read: nothing is drawn before it.
+    let style = format!("<{}{}>; rel=preload; as=style", state.base, assets::path("style.css"));
+    let headers =
+        [(header::CONTENT_SECURITY_POLICY, CONTENT_POLICY.to_owned()), (header::LINK, style)];
+    (status, headers, Html(base::with_base(&markup.0, &state.base))).into_response()
 }
 
-async fn asset(Path(name): Path<String>) -> Result<Response, Problem> {
+async fn asset(Path(name): Path<String>, headers: HeaderMap) -> Result<Response, Problem> {
     let found = assets::ASSETS.iter().find(|asset| asset.name == name);
     let Some(asset) = found else {
         return Err(Problem::not_found("unknown-path", format!("there is no file `{name}`")));
     };
-    let headers = [
+    let about = [
         (header::CONTENT_TYPE, asset.media),
         // Its address changes with it.
         (header::CACHE_CONTROL, "public, max-age=31536000, immutable"),
+        (header::VARY, "accept-encoding"),
     ];
-    Ok((headers, asset.text).into_response())
+    let accepted = headers.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
+    Ok(match accepted.is_some_and(assets::accepts_gzip) {
+        true => {
+            (about, [(header::CONTENT_ENCODING, "gzip")], assets::packed(asset)).into_response()
+        }
+        false => (about, asset.text).into_response(),
+    })
 }
+
+/// A page of the owner is in sight: no notice has to be sent elsewhere.
+async fn seen(State(state): State<AppState>, user: User, Body(_): Body<Seen>) -> StatusCode {
+    if user.name == state.auth.owner() {
+        state.presence.seen(state.now());
+    }
+    StatusCode::NO_CONTENT
+}
+
+/// Nothing more is said with it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Seen {}
 
 /// What somebody has begun to write.
 #[derive(Deserialize)]

@@ -25,7 +25,7 @@ impl OutputPage {
 }
 
 impl View for OutputPage {
-    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
+    fn content(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
         let may_see = match reading.coordinator.artifacts().outputs().task_of(&self.call)? {
             Some(task) => reading.may_see_task(task)?,
             // An output of no task is the owner's.

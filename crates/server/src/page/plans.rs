@@ -1,4 +1,4 @@
-//! Plans: a picture of their phases, and where each task stands.
+//! Plans: a picture of their phases, and the state of each task.
 
 use maud::{Markup, html};
 use serde_json::json;
@@ -15,7 +15,7 @@ use super::view::{Reading, View};
 pub struct PlansPage;
 
 impl View for PlansPage {
-    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
+    fn content(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
         let plans = reading.coordinator.plans();
         let mut parts = Vec::new();
         let rows = plans.list()?;

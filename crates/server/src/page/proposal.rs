@@ -19,7 +19,7 @@ pub struct ProposalPage {
 }
 
 impl View for ProposalPage {
-    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
+    fn content(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
         let found = reading.coordinator.skill_proposals().get(self.number)?;
         let Some(proposal) = found else { return Ok(None) };
         if !inbox::is_visible(reading, &proposal)? {
@@ -29,7 +29,7 @@ impl View for ProposalPage {
         let writer = reading.about.skill_writer.as_ref().filter(|_| is_open);
         let known = writer.map(|writer| writer.known(&proposal));
         let decides = is_open && reading.user.access == Access::Admin;
-        let trial = reading.trials.of(self.number);
+        let trial = reading.trials.of(&proposal);
         let draft = known.as_ref().and_then(|known| known.as_ref().ok()?.as_ref());
         let actions = decides.then(|| actions(&proposal, known.as_ref(), trial.as_ref()));
         Ok(Some(

@@ -5,7 +5,7 @@
 use maud::{Markup, html};
 use serde_json::{Value, json};
 use windlass_core::id::QuestionId;
-use windlass_core::policy::AskedPart;
+use windlass_core::policy::PermissionPart;
 use windlass_core::question::{Answer, PERMISSION_OPTIONS, Question, QuestionKind};
 use windlass_core::shown::{shown, shown_line};
 use windlass_core::tool_name;
@@ -128,7 +128,7 @@ fn permission(question: &Question, call: AskedCall<'_>) -> Markup {
     }
 }
 
-fn asked_part(part: &AskedPart) -> Markup {
+fn asked_part(part: &PermissionPart) -> Markup {
     html! {
         li { (pieces::risk_chip(part.risk)) " " code { (shown_line(&part.command)) } " " (pieces::with_code(&shown_line(&part.reason))) }
     }

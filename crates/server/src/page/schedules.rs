@@ -15,7 +15,7 @@ use super::view::{Reading, View};
 pub struct SchedulesPage;
 
 impl View for SchedulesPage {
-    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
+    fn content(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
         let rows = reading.coordinator.schedules().list()?;
         let rows = rows.iter().filter(|row| reading.user.may_see(row.schedule.user_id.as_deref()));
         let parts: Vec<Part> =

@@ -84,6 +84,24 @@ impl SessionPage {
         Ok(())
     }
 
+    /// What the tasks and their sub-agents ask. It is read after the journal: a question that was asked in between is
+    /// open then, and does not look as if it had been answered.
+    fn open_questions(
+        &self,
+        reading: &Reading<'_>,
+        views: &[TaskView],
+    ) -> Result<Vec<OpenQuestion>, Error> {
+        let mut questions = Vec::new();
+        for view in views {
+            let task = view.row.id;
+            let is_asking = |(id, one): &(TaskId, Conversation)| *id == task && one.is_asking();
+            if !view.questions.is_empty() || self.tasks.iter().any(is_asking) {
+                questions.extend(reading.coordinator.inbox().below(task)?);
+            }
+        }
+        Ok(questions)
+    }
+
     /// The newest entries of all tasks, oldest first, and how many there are in all.
     fn log(&mut self, drawn: &Drawn<'_>) -> (Vec<Part>, usize) {
         let total: usize = self.tasks.iter().map(|(_, one)| one.len()).sum();
@@ -95,12 +113,14 @@ impl SessionPage {
         if skip > 0 {
             parts.push(Part::new("earlier", earlier(self.id, skip, total, self.window)));
         }
-        for (_, conversation) in &mut self.tasks {
+        for (task, conversation) in &mut self.tasks {
+            let view = drawn.views.iter().find(|view| view.row.id == *task);
+            let has_ended = view.is_some_and(|view| view.row.status.is_terminal());
             let from = skip.min(conversation.len());
             skip -= from;
             let calls = asked_calls(conversation);
             let call = |id: CallId| calls.get(&id).cloned();
-            let around = Around { is_open: &is_open, call: &call };
+            let around = Around { is_open: &is_open, has_ended, call: &call };
             let depends = |body: &Body| matches!(body, Body::Question(_));
             parts.extend(conversation.parts(from, depends, |one| entry::draw(one, &around)));
         }
@@ -128,7 +148,7 @@ fn asked_calls(conversation: &Conversation) -> HashMap<CallId, (String, Value)> 
 }
 
 impl View for SessionPage {
-    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
+    fn content(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
         let session = reading.coordinator.sessions().view(self.id)?;
         if session.tasks.is_empty() || !reading.may_see_session(self.id)? {
             return Ok(None);
@@ -143,10 +163,7 @@ impl View for SessionPage {
         views.reverse();
         self.catch_up(reading, &views)?;
         let active = views.last();
-        let questions = match active.filter(|view| !view.questions.is_empty()) {
-            Some(view) => reading.coordinator.inbox().below(view.row.id)?,
-            None => Vec::new(),
-        };
+        let questions = self.open_questions(reading, &views)?;
         let partial = active.and_then(|view| reading.previews.of(view.row.id));
         let state = reading.coordinator.session(self.id).state()?;
         let has_claim = !reading.coordinator.commitments().held_in(self.id)?.is_empty();
@@ -302,8 +319,8 @@ fn is_busy(task: &TaskView) -> bool {
 
 /// Questions of sub-agents, which are in no entry of the session's own tasks.
 fn asks(drawn: &Drawn<'_>) -> Vec<Part> {
-    let root = drawn.active.map(|view| view.row.id);
-    let below = drawn.questions.iter().filter(|open| Some(open.row.task) != root);
+    let is_own = |task: TaskId| drawn.views.iter().any(|view| view.row.id == task);
+    let below = drawn.questions.iter().filter(|open| !is_own(open.row.task));
     let draw = |open: &OpenQuestion| {
         let call = open.call.as_ref();
         let call = call.map(|call| AskedCall { tool: &call.tool, arguments: &call.arguments });

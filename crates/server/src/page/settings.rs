@@ -1,4 +1,4 @@
-//! The configuration in force, and where each value comes from. To look at: a file or a flag changes it.
+//! The configuration in force, and where each value comes from. Read-only: a file or a flag changes it.
 
 use maud::{Markup, html};
 use windlass_coordinator::Error;
@@ -11,7 +11,7 @@ use crate::about::Setting;
 pub struct SettingsPage;
 
 impl View for SettingsPage {
-    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
+    fn content(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
         let live = PageContent::new("Settings");
         Ok(Some(live.part("settings", draw(&reading.about.settings, reading))))
     }

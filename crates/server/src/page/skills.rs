@@ -12,7 +12,7 @@ use crate::about::Skill;
 pub struct SkillsPage;
 
 impl View for SkillsPage {
-    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
+    fn content(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
         let list = (reading.about.skills)();
         let none = list.skills.is_empty();
         let parts = list.skills.iter();

@@ -1,10 +1,10 @@
 //! The stream that keeps pages up to date: one connection for all tabs of a browser, patches for each page in it.
 //!
 //! Invariants:
-//! - The first patch of each page holds all of it. Whoever reconnects, after whatever happened, has everything.
+//! - The first patch of each page holds all of it. A browser that reconnects has everything, whatever happened before.
 //! - A reader is asked for at most [`MAX_VIEWS`] pages, and a page is drawn at most every [`PACE`].
-//! - A slow reader delays nobody: its patches are drawn when it takes them, from what is true then.
-//! - A page that could not be drawn says so, and is drawn again from nothing until it can be.
+//! - A slow reader delays nobody: its patches are drawn when it takes them, from the state at that time.
+//! - A page that could not be drawn says so, and is drawn again from scratch until that succeeds.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -223,9 +223,9 @@ pub async fn draw(
             trials: &trials,
             user: &user,
         };
-        let live = view.live(&reading)?;
-        let live = live.map(|live| layout::with_shell(live, &reading)).transpose()?;
-        Ok((view, live))
+        let content = view.content(&reading)?;
+        let content = content.map(|content| layout::with_shell(content, &reading)).transpose()?;
+        Ok((view, content))
     };
     let drawn = state.read(read).await;
     drawn.inspect_err(|problem| {

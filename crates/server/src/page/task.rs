@@ -78,7 +78,7 @@ impl TaskPage {
         Ok(())
     }
 
-    fn content(&self, reading: &Reading<'_>, live: PageContent) -> Result<PageContent, Error> {
+    fn tab_content(&self, reading: &Reading<'_>, live: PageContent) -> Result<PageContent, Error> {
         Ok(match self.tab {
             Tab::Timeline => {
                 let now = reading.coordinator.now();
@@ -131,7 +131,7 @@ impl TaskPage {
 }
 
 impl View for TaskPage {
-    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
+    fn content(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
         let Some(row) = reading.coordinator.tasks().get(self.id)? else { return Ok(None) };
         if !reading.may_see_session(row.session_id)? {
             return Ok(None);
@@ -148,7 +148,7 @@ impl View for TaskPage {
                 let partial = reading.previews.of(self.id);
                 processes::card(view, &self.conversation, partial.as_ref())
             });
-        self.content(reading, live).map(Some)
+        self.tab_content(reading, live).map(Some)
     }
 
     fn frame(&self, live: &PageContent) -> Markup {

@@ -79,7 +79,7 @@ impl TasksPage {
 }
 
 impl View for TasksPage {
-    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
+    fn content(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
         let filter = Filter { limit: Some(LIMIT), ..Filter::default() };
         let overview = Overview::read(reading.coordinator, &filter)?;
         let mut seen = HashMap::new();

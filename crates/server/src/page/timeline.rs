@@ -71,13 +71,13 @@ impl Span {
 
 /// What a task did, in the order in which each began.
 pub fn spans(records: &[Record]) -> Vec<Span> {
-    let mut reader = Reader::default();
-    records.iter().for_each(|record| reader.read(record));
-    reader.spans
+    let mut builder = TimelineBuilder::default();
+    records.iter().for_each(|record| builder.read(record));
+    builder.spans
 }
 
 #[derive(Default)]
-struct Reader {
+struct TimelineBuilder {
     spans: Vec<Span>,
     request: Option<usize>,
     calls: HashMap<CallId, usize>,
@@ -86,7 +86,7 @@ struct Reader {
     compaction: Option<usize>,
 }
 
-impl Reader {
+impl TimelineBuilder {
     fn open(&mut self, record: &Record, lane: Lane, words: String) -> usize {
         let Record { seq, at, .. } = *record;
         let what = words.clone();

@@ -1,4 +1,4 @@
-//! A page that stays up to date: what it reads, what of it changes, and the frame around that.
+//! A page that stays up to date: what it reads, which of its parts change, and the frame around them.
 
 use maud::Markup;
 use windlass_coordinator::{Coordinator, Error};
@@ -47,10 +47,10 @@ impl Reading<'_> {
 /// A page that stays up to date.
 pub trait View: Send {
     /// Reads what is new, and draws what changes. `None` where there is no such thing, or the reader may not see it.
-    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error>;
+    fn content(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error>;
 
     /// The page around what changes.
-    fn frame(&self, live: &PageContent) -> Markup;
+    fn frame(&self, content: &PageContent) -> Markup;
 }
 
 /// The page of an address; `None` for one that no page has.

@@ -25,7 +25,7 @@ pub struct WorkflowRunPage {
 }
 
 impl View for WorkflowRunPage {
-    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
+    fn content(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
         if !may_see_run(reading, self.id)? {
             return Ok(None);
         }
@@ -74,11 +74,17 @@ fn head(view: &RunView) -> Markup {
                 span.fact { "workflow " code { (shown_line(&view.workflow)) } }
                 @if let Some(does) = &view.activity { span.fact { (shown_line(does)) } }
                 @if let Some(detail) = &view.detail { span.fact dir="auto" { (pieces::goal_line(detail)) } }
+                @for link in &view.pull_requests { a.fact href=(link) rel="noreferrer" { "Pull request " (shown_line(last_part(link))) } }
                 a.fact href=(format!("/tasks/{}", view.run)) { "Timeline and events" }
                 a.fact href="/workflows" { "All runs" }
             }
         }
     }
+}
+
+/// The number of a pull request, as its address ends.
+fn last_part(link: &str) -> &str {
+    link.trim_end_matches('/').rsplit('/').next().unwrap_or(link)
 }
 
 fn ask(open: &OpenQuestion) -> Part {
@@ -190,9 +196,10 @@ fn worktrees(trees: &[WorktreeView]) -> Markup {
                 @for tree in trees {
                     div.row {
                         div.row-main {
-                            span.row-title { code { (shown_line(&tree.branch)) } }
+                            span.row-title { code { (shown_line(if tree.branch.is_empty() { &tree.path } else { &tree.branch })) } }
                             span.row-sub {
                                 code.path { (shown_line(&tree.path)) }
+                                @for remark in tree.remarks() { span { (shown_line(&remark)) } }
                                 @if let Some(port) = tree.port { span { "port " (port) } }
                                 @if let Some(detail) = &tree.detail { span dir="auto" { (shown_line(detail)) } }
                             }

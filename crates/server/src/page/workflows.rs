@@ -19,7 +19,7 @@ const RUNS: u32 = 50;
 pub struct WorkflowsPage;
 
 impl View for WorkflowsPage {
-    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
+    fn content(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
         let workflows = reading.coordinator.workflows();
         let mut runs = Vec::new();
         for row in workflows.runs(RUNS)? {
@@ -73,6 +73,8 @@ fn run(view: &RunView, updated_at: jiff::Timestamp) -> Markup {
         true => view.workflow.clone(),
         false => format!("{}: {}", view.workflow, view.title),
     };
+    // Those that are still there.
+    let left = view.worktrees.iter().filter(|tree| tree.standing != Standing::Ended).count();
     html! {
         a.row href=(format!("/workflows/{}", view.run)) {
             span.row-main {
@@ -81,7 +83,7 @@ fn run(view: &RunView, updated_at: jiff::Timestamp) -> Markup {
                 span.row-sub {
                     (pieces::time(updated_at))
                     @if let Some(last) = view.steps.last() { span { "last step " code { (shown_line(&last.step)) } ", " (last.status) } }
-                    @if !view.worktrees.is_empty() { span { (numbers::plural(view.worktrees.len(), "worktree")) } }
+                    @if left > 0 { span { (numbers::plural(left, "worktree")) } }
                     @if let Some(detail) = &view.detail { span dir="auto" { (pieces::goal_line(detail)) } }
                 }
             }

@@ -12,6 +12,7 @@ mod commitments;
 mod sessions;
 mod attaching;
 mod leavings;
+mod notices;
 mod plans;
 mod repeating;
 mod workflows;

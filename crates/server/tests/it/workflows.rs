@@ -15,7 +15,7 @@ steps:
 ";
 
 /// A repository with a workflow that asks.
-fn repository() -> tempfile::TempDir {
+pub fn repository() -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     let place = directory.path().join(".windlass/workflows");
     std::fs::create_dir_all(&place).unwrap();
@@ -112,9 +112,11 @@ async fn worktrees_that_are_left_are_listed_and_pruned_over_http() {
     assert_eq!(problem(world.post("/v1/workflows/worktrees/prune", &odd)).await.0, 422);
     let viewer = world.by("vic-token", Method::POST, "/v1/workflows/worktrees/prune");
     assert_eq!(problem(viewer.json(&json!({}))).await.0, 403);
-    let (status, done) = answer(prune()).await;
+    let keyed = || prune().header("idempotency-key", "prune-once");
+    let (status, done) = answer(keyed()).await;
     assert_eq!((status, &done["worktrees"][0]["fate"]), (200, &json!("remove")), "{done}");
     assert!(!std::path::Path::new(one["path"].as_str().unwrap()).exists());
+    assert_eq!(answer(keyed()).await.1, done, "a repetition is answered as the first was");
     assert_eq!(answer(prune()).await.1["worktrees"], json!([]), "again, and nothing is left");
     assert_eq!(poll(&world, &path, |_| true).await["standing"], "ended");
     world.stop().await;

@@ -37,6 +37,7 @@ pub fn options() -> Options {
             skill_writer: None,
         },
         base_path: String::new(),
+        notify: None,
     }
 }
 

@@ -232,7 +232,7 @@ fn push(protected: &[String], call: &Invocation) -> Option<Assessment> {
     }
     let forced = call.has("-f|--force|--force-with-lease|--force-if-includes");
     if call.has("--all|--branches") {
-        let does = if forced { "force push of" } else { "pushes" };
+        let does = if forced { "force-pushes" } else { "pushes" };
         let reason = format!("{does} every branch, protected ones too");
         return Some(Assessment::of(Class::Production, reason));
     }
@@ -262,12 +262,12 @@ fn refspec_class(protected: &[String], refspec: &str, forced: bool) -> Option<As
     let branch = target.trim_start_matches("refs/heads/");
     if protected.iter().any(|pattern| glob(pattern, branch)) {
         let reason = match forced {
-            true => format!("force push to `{branch}`, a protected branch: replaces its history"),
+            true => format!("force-pushes to `{branch}`, a protected branch: replaces its history"),
             false => format!("pushes to `{branch}`, a protected branch"),
         };
         return Some(Assessment::of(Class::Production, reason));
     }
-    let reason = "force push: replaces history elsewhere";
+    let reason = "force-pushes: replaces history elsewhere";
     forced.then(|| Assessment::of(Class::Production, reason))
 }
 

@@ -5,12 +5,12 @@ use crate::environment::{self, Scope};
 use crate::expand::{self, combine};
 use crate::findings::{display_text, known_words};
 use crate::state::{Arg, UNKNOWN, Values};
-use crate::syntax::{Assign, Part, Value};
+use crate::syntax::{Assign, CommandPart};
 use crate::{ShellCommand, Via, classify, output};
 use windlass_core::policy::class::{Assessment, Class};
 
 impl Walk<'_> {
-    pub(super) fn simple(&mut self, parts: &[Part]) {
+    pub(super) fn simple(&mut self, parts: &[CommandPart]) {
         if !self.budget.spend_command(&mut self.findings) {
             return;
         }
@@ -18,15 +18,15 @@ impl Walk<'_> {
         let input = self.state.input.clone();
         let mut variants: Values = vec![Vec::new()];
         let (mut assigned, mut declared) = (Vec::new(), Vec::new());
-        let named = parts.iter().any(|part| matches!(part, Part::Word(_)));
+        let named = parts.iter().any(|part| matches!(part, CommandPart::Word(_)));
         for part in parts {
             match part {
-                Part::Assign(assign) if variants.iter().all(Vec::is_empty) => {
-                    let values = self.assignment_values(assign);
+                CommandPart::Assign(assign) if variants.iter().all(Vec::is_empty) => {
+                    let values = self.variables().values(assign);
                     assigned.push((assign, values));
                 }
-                Part::Assign(assign) => {
-                    let values = self.assignment_values(assign);
+                CommandPart::Assign(assign) => {
+                    let values = self.variables().values(assign);
                     let text = match &values[..] {
                         [fields] => expand::join_fields(fields).text,
                         _ => UNKNOWN.to_string(),
@@ -37,12 +37,12 @@ impl Walk<'_> {
                         declared.push((assign, values));
                     }
                 }
-                Part::Word(word) => {
+                CommandPart::Word(word) => {
                     let values = self.expander().word(word);
                     variants = combine(variants, &values);
                 }
-                Part::Redirect(redirect) => self.redirect(redirect),
-                Part::Process(nodes) => {
+                CommandPart::Redirect(redirect) => self.redirect(redirect),
+                CommandPart::Process(nodes) => {
                     self.in_subshell(Via::Process, |walk| walk.list(nodes));
                     variants = combine(variants, &[vec![Arg::unknown()]]);
                 }
@@ -51,7 +51,7 @@ impl Walk<'_> {
         let scope = if named { Scope::Exported } else { Scope::Shell };
         for (assign, values) in &assigned {
             environment::judge_assignment(self, &assign.name, values, scope);
-            self.evaluate_integer(&assign.name, values);
+            self.variables().evaluate_integer(&assign.name, values);
         }
         if !named {
             for (assign, values) in assigned.iter().cloned() {
@@ -62,7 +62,7 @@ impl Walk<'_> {
         let inner = self.findings.close_level(outer);
         self.with_separators(separators, |walk| walk.record_variants(variants, parts, inner));
         for (assign, values) in declared {
-            self.evaluate_integer(&assign.name, &values);
+            self.variables().evaluate_integer(&assign.name, &values);
             // A reference was set to the name of another variable, which keeps its value.
             if !self.state.references.contains_key(&assign.name) {
                 self.state.assign(assign, values);
@@ -71,8 +71,8 @@ impl Walk<'_> {
         output::remember(self, parts);
         // `exec < file` changes the input of everything after it.
         let words = parts.iter().filter_map(|part| match part {
-            Part::Word(word) => Some(&**word),
-            Part::Assign(_) | Part::Redirect(_) | Part::Process(_) => None,
+            CommandPart::Word(word) => Some(&**word),
+            CommandPart::Assign(_) | CommandPart::Redirect(_) | CommandPart::Process(_) => None,
         });
         if !words.eq(["exec"]) {
             self.state.input = input;
@@ -93,15 +93,24 @@ impl Walk<'_> {
     }
 
     /// Records the command once for each way it may read.
-    fn record_variants(&mut self, variants: Values, parts: &[Part], mut inner: Vec<ShellCommand>) {
+    fn record_variants(
+        &mut self,
+        variants: Values,
+        parts: &[CommandPart],
+        mut inner: Vec<ShellCommand>,
+    ) {
         for argv in variants {
             if argv.is_empty() {
-                if inner.is_empty() && !parts.iter().any(|part| matches!(part, Part::Assign(_))) {
+                if inner.is_empty()
+                    && !parts.iter().any(|part| matches!(part, CommandPart::Assign(_)))
+                {
                     continue;
                 }
                 let text = parts.iter().filter_map(|part| match part {
-                    Part::Assign(assign) => Some(&*assign.raw),
-                    Part::Word(_) | Part::Redirect(_) | Part::Process(_) => None,
+                    CommandPart::Assign(assign) => Some(&*assign.raw),
+                    CommandPart::Word(_) | CommandPart::Redirect(_) | CommandPart::Process(_) => {
+                        None
+                    }
                 });
                 let command = display_text(&text.collect::<Vec<_>>().join(" "));
                 let via = self.findings.via.clone();
@@ -145,47 +154,6 @@ impl Walk<'_> {
             self.findings.commands.extend(inner);
         }
         self.budget.leave();
-    }
-
-    /// What is assigned to an integer is an expression.
-    fn evaluate_integer(&mut self, name: &str, values: &Values) {
-        if self.state.integers.contains(name) {
-            for fields in values {
-                self.expander().arithmetic(&expand::join_fields(fields).text);
-            }
-        }
-    }
-
-    fn assignment_values(&mut self, assign: &Assign) -> Values {
-        if let Some(index) = &assign.index {
-            self.expander().arithmetic(index);
-        }
-        match &assign.value {
-            Value::One(word) => {
-                let variants = self.expander().word(word).into_iter();
-                variants.map(|fields| vec![expand::join_fields(&fields)]).collect()
-            }
-            Value::Many(elements) => {
-                let (mut all, mut in_order) = (vec![Vec::new()], true);
-                for (position, (key, word)) in elements.iter().enumerate() {
-                    if let Some(key) = key {
-                        let key = self.expander().arithmetic(key);
-                        in_order &= key.known().is_some_and(|key| key.parse() == Ok(position));
-                    }
-                    let next = self.expander().word(word);
-                    all = combine(all, &next);
-                }
-                // Which element has which key is not followed.
-                if in_order { all } else { vec![vec![Arg::unknown()]] }
-            }
-        }
-    }
-
-    /// Sets a variable by a builtin, with all that an assignment means.
-    pub(crate) fn set_variable(&mut self, name: &str, values: Values) {
-        environment::judge_assignment(self, name, &values, Scope::Shell);
-        self.evaluate_integer(name, &values);
-        self.state.set(name, values);
     }
 }
 

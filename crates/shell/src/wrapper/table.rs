@@ -242,8 +242,8 @@ pub(super) const WRAPPERS: &[Wrapper] = &[
     ),
     after(
         &[
-            "bundle", "mise", "rtx", "asdf", "opam", "stack", "cabal", "pyenv", "rbenv", "volta",
-            "fnm", "mix",
+            "bundle", "tox", "mise", "rtx", "asdf", "opam", "stack", "cabal", "pyenv", "rbenv",
+            "volta", "fnm", "mix",
         ],
         "exec|x|run",
         "",

@@ -1,7 +1,7 @@
 //! What the model reads after a denial.
 
 use windlass_core::axes::{Axes, PermissionProfile};
-use windlass_core::policy::denial::Call;
+use windlass_core::policy::denial::DeniedCall;
 use windlass_core::policy::{Assessment, Class, Decision, Denial, Rules, decide};
 use windlass_shell::analyze;
 
@@ -12,7 +12,7 @@ fn denial(command: &str, profile: PermissionProfile, rules: &Rules) -> Denial {
     let axes = Axes { permission_profile: profile, ..Axes::headless() };
     let verdict = decide(&analysis.assessment, &axes, rules);
     assert_eq!(verdict.decision, Decision::Deny, "{command}");
-    Denial::new("bash", Call::Command(&analysis), &verdict)
+    Denial::new("bash", DeniedCall::Command(&analysis), &verdict)
 }
 
 /// ES-116, AX-022, AX-023, AX-037, AX-098
@@ -53,7 +53,7 @@ fn every_denial_of_the_corpus_ends_with_asking_the_user() {
         let analysis = analyze(&entry.command, &context());
         let axes = Axes { permission_profile: PermissionProfile::Restricted, ..Axes::headless() };
         let verdict = decide(&analysis.assessment, &axes, &Rules::default());
-        let denial = Denial::new("bash", Call::Command(&analysis), &verdict);
+        let denial = Denial::new("bash", DeniedCall::Command(&analysis), &verdict);
         let last = denial.suggestions.last().expect("a suggestion");
         assert!(last.contains("ask_user"), "{}", entry.command);
     }
@@ -68,7 +68,7 @@ fn a_denied_write_suggests_saying_what_should_be_changed() {
         ..Rules::default()
     };
     let verdict = decide(&call, &axes, &rules);
-    let denial = Denial::new("write", Call::Other(call.class), &verdict);
+    let denial = Denial::new("write", DeniedCall::Other(call.class), &verdict);
     assert!(denial.suggestions.iter().any(|text| text.contains("say in your reply")), "{denial:?}");
     assert!(!denial.can_retry);
 }
@@ -76,7 +76,7 @@ fn a_denied_write_suggests_saying_what_should_be_changed() {
 #[test]
 fn a_person_may_say_why() {
     let analysis = analyze("rm a", &context());
-    let denial = Denial::by_person("bash", Call::Command(&analysis), Some("we need it"));
+    let denial = Denial::by_person("bash", DeniedCall::Command(&analysis), Some("we need it"));
     assert_eq!(denial.reason, "the user denied it: we need it");
     assert!(denial.render().starts_with("DENIED: This action is not permitted.\n{"));
 }
@@ -87,7 +87,7 @@ fn suggestions_name_only_tools_that_exist() {
     let axes = Axes { permission_profile: PermissionProfile::Restricted, ..Axes::headless() };
     let call = Assessment::of(Class::Edit, "writes `a`");
     let verdict = decide(&call, &axes, &Rules::default());
-    let of_write = Denial::new("write", Call::Other(call.class), &verdict);
+    let of_write = Denial::new("write", DeniedCall::Other(call.class), &verdict);
     let of_command = denial("cargo build", PermissionProfile::Restricted, &Rules::default());
     for text in of_write.suggestions.iter().chain(&of_command.suggestions) {
         assert!(!text.contains("`commit`"), "{text}");

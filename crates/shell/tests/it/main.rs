@@ -3,5 +3,6 @@
 mod corpus;
 mod properties;
 mod bounds;
+mod rule_files;
 mod rules;
 mod denials;

@@ -5,7 +5,7 @@ use windlass_core::policy::allow::{denylist_reason, is_allowlisted};
 use windlass_core::policy::{
     AllowRule, Approval, Class, CommandAnalysis, Decision, DenyRule, Pattern, Rules, decide,
 };
-use windlass_shell::{CustomRule, analyze};
+use windlass_shell::{Context, CustomRule, analyze};
 
 use crate::corpus::context;
 
@@ -250,4 +250,21 @@ fn scratch_directories_may_be_written() {
     context.scratch = vec!["/tmp".into()];
     assert_eq!(analyze("ls > /tmp/a", &context).assessment.class, Class::Edit);
     assert_eq!(analyze("ls > /tmpx/a", &context).assessment.class, Class::Destructive);
+}
+
+/// The data directory holds secrets; a workspace that was made in it is the agent's own.
+#[test]
+fn a_workspace_in_the_data_directory_is_no_secret() {
+    let data = format!("{}/.local/share/windlass", context().home);
+    let own = format!("{data}/evals/case-1/work");
+    let inside = Context { directory: own.clone(), workspace: own.clone(), ..context() };
+    let elsewhere =
+        Context { directory: "/srv".to_owned(), workspace: "/srv".to_owned(), ..context() };
+    let risk = |command: &str, context: &Context| analyze(command, context).assessment.risk;
+    let (file, database) = (format!("cat {own}/out.txt"), format!("cat {data}/windlass.db"));
+    assert_eq!(risk("cat out.txt", &inside), risk("cat out.txt", &elsewhere));
+    assert_eq!(risk(&file, &inside), risk("cat out.txt", &elsewhere));
+    assert_ne!(risk(&file, &elsewhere), risk(&file, &inside));
+    assert_eq!(risk(&database, &inside), risk(&database, &elsewhere));
+    assert_ne!(risk(&database, &inside), risk(&file, &inside));
 }

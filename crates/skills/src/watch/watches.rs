@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher as _};
 
-use super::wanted::Wanted;
+use super::watch_set::WatchSet;
 
 /// How watches were set.
 pub(super) enum Set {
@@ -43,10 +43,10 @@ impl Watches {
         self.refused
     }
 
-    /// Watches what is wanted, once more where it is watched already: another directory may be there now.
-    pub fn add(&mut self, wanted: &Wanted) -> Set {
-        let trees = wanted.trees.iter().map(|path| (path, RecursiveMode::Recursive));
-        let above = wanted.above.iter().map(|path| (path, RecursiveMode::NonRecursive));
+    /// Watches what a set names, once more where it is watched already: another directory may be there now.
+    pub fn add(&mut self, watch_set: &WatchSet) -> Set {
+        let trees = watch_set.trees.iter().map(|path| (path, RecursiveMode::Recursive));
+        let above = watch_set.above.iter().map(|path| (path, RecursiveMode::NonRecursive));
         let mut added = Vec::new();
         for (path, mode) in trees.chain(above) {
             if self.set(path, mode).is_err() {
@@ -81,9 +81,9 @@ impl Watches {
     }
 
     /// Ends the watches that nobody else wants.
-    pub fn release(&mut self, wanted: &Wanted) {
-        wanted.trees.iter().for_each(|path| self.release_one(path, RecursiveMode::Recursive));
-        wanted.above.iter().for_each(|path| self.release_one(path, RecursiveMode::NonRecursive));
+    pub fn release(&mut self, watch_set: &WatchSet) {
+        watch_set.trees.iter().for_each(|path| self.release_one(path, RecursiveMode::Recursive));
+        watch_set.above.iter().for_each(|path| self.release_one(path, RecursiveMode::NonRecursive));
     }
 
     fn release_one(&mut self, path: &Path, mode: RecursiveMode) {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
-use super::{CommitHook, CommitPoint, Level, Message, Phase, Work};
+use super::{CommitHook, CommitPhase, CommitPoint, Level, Message, Work};
 use crate::changes::ChangeCounters;
 use crate::{Error, SCHEMA_VERSION};
 
@@ -212,7 +212,7 @@ impl Thread {
             return Ok(false);
         }
         self.commits += 1;
-        self.call_hook(Phase::Before, level);
+        self.call_hook(CommitPhase::Before, level);
         let frames_before = self.frames.load(Ordering::Relaxed);
         self.execute("COMMIT")?;
         let frames = self.frames.load(Ordering::Relaxed);
@@ -222,7 +222,7 @@ impl Thread {
             // The WAL was restarted: nothing in it is synced.
             self.synced_frames = 0;
         }
-        self.call_hook(Phase::After, level);
+        self.call_hook(CommitPhase::After, level);
         Ok(true)
     }
 
@@ -264,7 +264,7 @@ impl Thread {
         Ok(())
     }
 
-    fn call_hook(&self, phase: Phase, level: Level) {
+    fn call_hook(&self, phase: CommitPhase, level: Level) {
         if let Some(hook) = &self.hook {
             hook(CommitPoint {
                 number: self.commits,

@@ -15,7 +15,7 @@ use windlass_core::injection::Injection;
 use windlass_core::question::QuestionKind;
 use windlass_core::state::TaskState;
 use windlass_core::status::TaskStatus::{Done, Running, Todo};
-use windlass_store::{CommitPoint, Level, Options, Phase, Store};
+use windlass_store::{CommitPhase, CommitPoint, Level, Options, Store};
 
 use crate::process::{Other, command, say};
 use crate::world::{World, at, child_of, created, moved, question, reply, request};
@@ -28,7 +28,7 @@ pub async fn play(dir: &Path, role: &str) {
     let words: Vec<_> = role.split(' ').collect();
     let ["crash", number, phase] = words[..] else { panic!("{role}") };
     let number: u64 = number.parse().unwrap();
-    let phase = if phase == "before" { Phase::Before } else { Phase::After };
+    let phase = if phase == "before" { CommitPhase::Before } else { CommitPhase::After };
     let synced = dir.join(SYNCED);
     let hook = move |point: CommitPoint| {
         if (point.number, point.phase) == (number, phase) {

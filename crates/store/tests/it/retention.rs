@@ -5,7 +5,7 @@ use windlass_core::event::{Event, TaskCreated};
 use windlass_core::id::TaskId;
 use windlass_core::injection::Injection;
 use windlass_core::status::TaskStatus;
-use windlass_store::{Kept, Level, Store};
+use windlass_store::{KeepReason, Level, Store};
 
 use crate::world::{World, at, child_of, created, injection_id, moved, reply};
 
@@ -91,9 +91,9 @@ async fn what_somebody_needs_stays_and_the_reason_is_named() {
     let mut staying = plan.staying;
     staying.sort_by_key(|(task, _)| *task);
     let mut expected = vec![
-        (blocker, Kept::NeededBy(next)),
-        (promised, Kept::OpenCommitment),
-        (parent, Kept::UnfinishedBelow),
+        (blocker, KeepReason::NeededBy(next)),
+        (promised, KeepReason::OpenCommitment),
+        (parent, KeepReason::UnfinishedBelow),
     ];
     expected.sort_by_key(|(task, _)| *task);
     assert_eq!(staying, expected);

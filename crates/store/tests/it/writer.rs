@@ -7,7 +7,7 @@ use std::time::Duration;
 use windlass_core::id::TaskId;
 use windlass_core::status::TaskStatus;
 use windlass_store::outputs::{Origin, OutputWriter, Stream};
-use windlass_store::{CommitPoint, Error, Level, Options, Phase, Store};
+use windlass_store::{CommitPhase, CommitPoint, Error, Level, Options, Store};
 
 use crate::world::{World, at, created, moved, request};
 
@@ -90,7 +90,7 @@ async fn all_that_is_queued_goes_into_one_transaction() {
     let (held, seen) = (Arc::new(AtomicBool::new(false)), commits.clone());
     let hold = held.clone();
     let hook = move |point: CommitPoint| {
-        if point.phase == Phase::Before && hold.load(Ordering::SeqCst) {
+        if point.phase == CommitPhase::Before && hold.load(Ordering::SeqCst) {
             let _ = gate.lock().unwrap().recv();
         }
         seen.store(point.number, Ordering::SeqCst);
@@ -154,7 +154,7 @@ async fn a_hook_sees_each_commit_before_and_after_and_what_is_synced() {
     assert!(lengths.is_sorted());
     let file = world.dir.path().join("windlass.db-wal").metadata().unwrap().len();
     assert_eq!(lengths.last(), Some(&file));
-    assert!(points.iter().step_by(2).all(|point| point.phase == Phase::Before));
+    assert!(points.iter().step_by(2).all(|point| point.phase == CommitPhase::Before));
 }
 
 #[tokio::test]

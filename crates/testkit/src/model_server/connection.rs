@@ -110,7 +110,7 @@ impl Connection {
         let (streamed, turn, bytes) = (request.streamed, request.replies, request.body.len());
         let encrypted = request.wants_encrypted();
         let (answer, place) = shared.take(request);
-        let asked = sse::Asked { model: &model, turn, bytes, encrypted };
+        let asked = sse::RequestFacts { model: &model, turn, bytes, encrypted };
         self.sent = None;
         let next = self.give(&answer, wire, streamed, &asked).await;
         if let Some(at) = self.sent {
@@ -124,7 +124,7 @@ impl Connection {
         answer: &Answer,
         wire: Wire,
         streamed: bool,
-        asked: &sse::Asked<'_>,
+        asked: &sse::RequestFacts<'_>,
     ) -> io::Result<Next> {
         self.wait(answer.delay).await?;
         match &answer.what {

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde::Deserialize;
 use serde_json::Value;
-use windlass_model::{Wire, script::Asked};
+use windlass_model::{Wire, script::RequestView};
 
 /// One request to the model, kept as it came.
 #[derive(Clone, Debug)]
@@ -85,7 +85,7 @@ impl Request {
     }
 }
 
-impl Asked for Request {
+impl RequestView for Request {
     fn turn(&self) -> usize {
         self.replies
     }

@@ -1,4 +1,4 @@
-//! What makes a thought ours, and the check of thoughts that come back: providers refuse one that was changed.
+//! Signs reasoning, and checks the reasoning that comes back: providers refuse reasoning that was changed.
 
 use serde_json::Value;
 use windlass_model::Wire;

@@ -11,7 +11,7 @@ mod chat;
 mod responses;
 
 /// What a reply needs to know about its request.
-pub(crate) struct Asked<'a> {
+pub(crate) struct RequestFacts<'a> {
     pub model: &'a str,
     pub turn: usize,
     pub bytes: usize,
@@ -20,7 +20,7 @@ pub(crate) struct Asked<'a> {
 }
 
 /// A reply as chunks of a stream.
-pub(crate) fn stream(wire: Wire, reply: &Scripted, asked: &Asked<'_>) -> Vec<Vec<u8>> {
+pub(crate) fn stream(wire: Wire, reply: &Scripted, asked: &RequestFacts<'_>) -> Vec<Vec<u8>> {
     match wire {
         Wire::Chat => chat::stream(reply, asked),
         Wire::Responses => responses::stream(reply, asked),
@@ -29,7 +29,7 @@ pub(crate) fn stream(wire: Wire, reply: &Scripted, asked: &Asked<'_>) -> Vec<Vec
 }
 
 /// A reply in one piece, for clients that do not stream.
-pub(crate) fn whole(wire: Wire, reply: &Scripted, asked: &Asked<'_>) -> Value {
+pub(crate) fn whole(wire: Wire, reply: &Scripted, asked: &RequestFacts<'_>) -> Value {
     match wire {
         Wire::Chat => chat::whole(reply, asked),
         Wire::Responses => responses::whole(reply, asked),
@@ -64,7 +64,7 @@ fn made(reply: &Scripted) -> Vec<Made<'_>> {
 }
 
 /// The id of a call, as the script gives it, else by its place.
-fn call_id(index: usize, call: &ScriptedCall, asked: &Asked<'_>) -> String {
+fn call_id(index: usize, call: &ScriptedCall, asked: &RequestFacts<'_>) -> String {
     call.id.clone().unwrap_or_else(|| format!("call_{}_{index}", asked.turn))
 }
 

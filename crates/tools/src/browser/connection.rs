@@ -42,7 +42,7 @@ pub(super) struct Event {
 
 /// A command whose answer nobody waits for.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Order {
+pub(super) struct CdpCommand {
     pub session: Option<String>,
     pub method: &'static str,
     pub params: Value,
@@ -225,17 +225,17 @@ impl Carrier {
                     kept.drain(..over);
                 }
                 Stream::Out => {
-                    let Ok(whole) = messages.take_in(&bytes) else {
+                    let Ok(whole) = messages.push(&bytes) else {
                         return "it sent a message that is too large".to_owned();
                     };
-                    whole.iter().for_each(|message| self.take_in(message));
+                    whole.iter().for_each(|message| self.dispatch(message));
                 }
             }
         }
         "it ended".to_owned()
     }
 
-    fn take_in(&self, message: &[u8]) {
+    fn dispatch(&self, message: &[u8]) {
         let Ok(mut message) = serde_json::from_slice::<Value>(message) else { return };
         if let Some(id) = message["id"].as_u64() {
             if let Some(waiting) = lock(&self.shared.pending).remove(&id) {
@@ -252,7 +252,7 @@ impl Carrier {
         let Ok(event) = serde_json::from_value::<Event>(message) else { return };
         let orders = lock(&self.shared.scene).on_event(&event);
         if let Some(out) = self.orders.upgrade() {
-            for Order { session, method, params } in orders {
+            for CdpCommand { session, method, params } in orders {
                 let id = self.shared.next_id.fetch_add(1, Ordering::Relaxed);
                 let _ = out.send(encoded(id, session.as_deref(), method, params));
             }
@@ -287,8 +287,8 @@ struct Messages(Vec<u8>);
 struct TooLarge;
 
 impl Messages {
-    /// Takes in what was read; returns the messages that are whole with it.
-    fn take_in(&mut self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, TooLarge> {
+    /// Adds what was read; returns the messages that are whole with it.
+    fn push(&mut self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, TooLarge> {
         let mut whole = Vec::new();
         let mut parts = bytes.split(|byte| *byte == 0);
         self.0.extend_from_slice(parts.next().unwrap_or_default());
@@ -306,12 +306,9 @@ mod tests {
     #[test]
     fn messages_are_put_together_however_they_arrive() {
         let mut messages = Messages::default();
-        assert_eq!(messages.take_in(b"{\"a\"").unwrap(), Vec::<Vec<u8>>::new());
-        assert_eq!(
-            messages.take_in(b":1}\0{}\0{").unwrap(),
-            [b"{\"a\":1}".to_vec(), b"{}".to_vec()]
-        );
-        assert_eq!(messages.take_in(b"}\0").unwrap(), [b"{}".to_vec()]);
-        assert_eq!(messages.take_in(&vec![b'x'; MAX_MESSAGE_BYTES + 1]), Err(TooLarge));
+        assert_eq!(messages.push(b"{\"a\"").unwrap(), Vec::<Vec<u8>>::new());
+        assert_eq!(messages.push(b":1}\0{}\0{").unwrap(), [b"{\"a\":1}".to_vec(), b"{}".to_vec()]);
+        assert_eq!(messages.push(b"}\0").unwrap(), [b"{}".to_vec()]);
+        assert_eq!(messages.push(&vec![b'x'; MAX_MESSAGE_BYTES + 1]), Err(TooLarge));
     }
 }

@@ -1,4 +1,4 @@
-//! Starting Chromium in a sandbox, with a profile of its own that goes with it.
+//! Starts Chromium in a sandbox, with its own profile, which is deleted when Chromium ends.
 
 use std::time::Duration;
 

@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use url::Url;
 use windlass_core::id::TaskId;
@@ -101,7 +101,7 @@ pub(crate) enum Error {
     NoPage,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Action {
     Navigate,
@@ -118,6 +118,14 @@ enum Action {
     Tabs,
     Back,
     Close,
+}
+
+impl Action {
+    /// The word for it in a call.
+    fn name(self) -> String {
+        let word = serde_json::to_value(self).unwrap_or_default();
+        word.as_str().unwrap_or_default().to_owned()
+    }
 }
 
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -371,9 +379,8 @@ impl Judged {
 /// Judges a call by what the agent has last seen (ES-260, ES-261).
 fn judge(reach: &Reach, given: &Arguments, saved: &Saved) -> Result<Judged, Outcome> {
     let needed = |value: &Option<String>, name: &str| {
-        let action = format!("{:?}", given.action).to_lowercase();
         let text = value.clone().filter(|text| !text.is_empty());
-        text.ok_or_else(|| Outcome::failure(format!("`{action}` needs `{name}`.")))
+        text.ok_or_else(|| Outcome::failure(format!("`{}` needs `{name}`.", given.action.name())))
     };
     let element = || -> Result<&Element, Outcome> {
         let reference = needed(&given.reference, "ref")?;

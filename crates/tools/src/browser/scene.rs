@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use url::Url;
 use windlass_core::text::one_line;
 
-use super::connection::{Event, Order};
+use super::connection::{CdpCommand, Event};
 use crate::web::Reach;
 
 /// Tabs of one agent; a page that opens more has them closed.
@@ -95,7 +95,7 @@ impl Scene {
     }
 
     /// Takes in what has happened; returns what is to be sent for it.
-    pub fn on_event(&mut self, event: &Event) -> Vec<Order> {
+    pub fn on_event(&mut self, event: &Event) -> Vec<CdpCommand> {
         let params = &event.params;
         match (event.method.as_str(), event.session.as_deref()) {
             ("Target.attachedToTarget", _) => return self.on_target(params),
@@ -117,9 +117,9 @@ impl Scene {
     }
 
     /// A new tab is made ready before its first request; anything else is let run.
-    fn on_target(&mut self, params: &Value) -> Vec<Order> {
+    fn on_target(&mut self, params: &Value) -> Vec<CdpCommand> {
         let (session, info) = (text(&params["sessionId"]), &params["targetInfo"]);
-        let order = |method, params| Order { session: Some(session.clone()), method, params };
+        let order = |method, params| CdpCommand { session: Some(session.clone()), method, params };
         let run = order("Runtime.runIfWaitingForDebugger", json!({}));
         if info["type"] != "page" {
             return vec![run];
@@ -129,7 +129,7 @@ impl Scene {
             if let Some(opener) = self.tabs.iter_mut().find(|tab| tab.context == context) {
                 opener.note(format!("a new tab was closed: {MAX_TABS} are the most"));
             }
-            let close = Order {
+            let close = CdpCommand {
                 session: None,
                 method: "Target.closeTarget",
                 params: json!({ "targetId": target }),
@@ -154,13 +154,14 @@ impl Scene {
     }
 
     /// Lets a request pass, or stops it.
-    fn on_request(&mut self, session: &str, params: &Value) -> Vec<Order> {
+    fn on_request(&mut self, session: &str, params: &Value) -> Vec<CdpCommand> {
         let request = params["requestId"].clone();
         let Some(tab) = self.tabs.iter_mut().find(|tab| tab.session == session) else {
             return Vec::new();
         };
         let url = params["request"]["url"].as_str().unwrap_or_default();
-        let order = |method, params| Order { session: Some(session.to_owned()), method, params };
+        let order =
+            |method, params| CdpCommand { session: Some(session.to_owned()), method, params };
         if let Some(why) = refusal(&self.reach, url) {
             tab.note(format!("request refused: {}: {why}", shown(url)));
             let stop = json!({ "requestId": request, "errorReason": "AccessDenied" });
@@ -184,7 +185,7 @@ impl Scene {
         self.downloads.insert(text(&params["guid"]), download);
     }
 
-    fn on_progress(&mut self, params: &Value) -> Vec<Order> {
+    fn on_progress(&mut self, params: &Value) -> Vec<CdpCommand> {
         let guid = text(&params["guid"]);
         let Some(download) = self.downloads.get_mut(&guid) else { return Vec::new() };
         match params["state"].as_str() {
@@ -193,7 +194,11 @@ impl Scene {
             _ if params["receivedBytes"].as_f64().is_some_and(|sum| sum > MAX_DOWNLOAD_BYTES) => {
                 download.state = DownloadState::Stopped;
                 let params = json!({ "guid": guid });
-                return vec![Order { session: None, method: "Browser.cancelDownload", params }];
+                return vec![CdpCommand {
+                    session: None,
+                    method: "Browser.cancelDownload",
+                    params,
+                }];
             }
             _ => {}
         }
@@ -202,7 +207,7 @@ impl Scene {
 }
 
 impl Tab {
-    fn on_event(&mut self, method: &str, params: &Value) -> Vec<Order> {
+    fn on_event(&mut self, method: &str, params: &Value) -> Vec<CdpCommand> {
         let is_main = params["frameId"].as_str() == Some(&self.target);
         match method {
             "Page.frameStartedLoading" if is_main => self.is_loading = true,
@@ -298,7 +303,7 @@ impl Tab {
     }
 
     /// A page's question is answered at once: nothing else happens in it before.
-    fn on_dialog(&mut self, params: &Value) -> Order {
+    fn on_dialog(&mut self, params: &Value) -> CdpCommand {
         let kind = params["type"].as_str().unwrap_or_default();
         // There is nothing to choose in an alert, and a page that asks whether it may be left is left.
         let accept = self.accepts_dialogs || matches!(kind, "alert" | "beforeunload");
@@ -325,8 +330,8 @@ impl Tab {
         by_form || !matches!(params["request"]["method"].as_str(), Some("GET" | "HEAD"))
     }
 
-    fn order(&self, method: &'static str, params: Value) -> Order {
-        Order { session: Some(self.session.clone()), method, params }
+    fn order(&self, method: &'static str, params: Value) -> CdpCommand {
+        CdpCommand { session: Some(self.session.clone()), method, params }
     }
 
     /// Keeps something that the agent should know.
@@ -382,7 +387,7 @@ mod tests {
         scene
     }
 
-    fn attach(scene: &mut Scene, id: &str) -> Vec<Order> {
+    fn attach(scene: &mut Scene, id: &str) -> Vec<CdpCommand> {
         let info = json!({ "type": "page", "targetId": id, "browserContextId": "c", "url": "" });
         let params = json!({ "sessionId": format!("s{id}"), "targetInfo": info });
         scene.on_event(&Event { session: None, method: "Target.attachedToTarget".into(), params })

@@ -14,7 +14,7 @@ pub(super) struct AskUser;
 /// What an agent asks, as the arguments of `ask_user`; read by the loop.
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
-pub struct Asked {
+pub struct UserQuestion {
     /// The question, complete in itself: the person may not have followed along.
     #[schemars(length(min = 1))]
     pub question: String,
@@ -25,7 +25,7 @@ pub struct Asked {
 }
 
 impl Builtin for AskUser {
-    type Arguments = Asked;
+    type Arguments = UserQuestion;
     const NAME: &'static str = tool_name::ASK_USER;
     const DESCRIPTION: &'static str = include_str!("descriptions/ask_user.md");
     const CATEGORY: Category = Category::Communication;
@@ -33,7 +33,11 @@ impl Builtin for AskUser {
     const IS_ALWAYS_ALLOWED: bool = true;
     const KIND: Executor = Executor::Question;
 
-    fn prepare(_context: ToolContext, call: Call, _given: Asked) -> Result<Prepared, Outcome> {
+    fn prepare(
+        _context: ToolContext,
+        call: Call,
+        _given: UserQuestion,
+    ) -> Result<Prepared, Outcome> {
         let assessment = Assessment::of(Class::Note, "asks the user");
         // The loop puts the question's id in place of the call's.
         let recovery = Recovery::Reattach { id: call.id.to_string() };

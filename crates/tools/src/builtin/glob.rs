@@ -1,8 +1,13 @@
 //! `glob`: files by name pattern.
 
 use std::ops::ControlFlow;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 
-use globset::{GlobBuilder, GlobMatcher};
+use globset::GlobBuilder;
+use regex_automata::meta;
+use regex_automata::nfa::thompson::WhichCaptures;
+use regex_automata::util::syntax;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use windlass_core::layout::{Layout, WORKSPACE};
@@ -10,10 +15,10 @@ use windlass_core::outcome::Outcome;
 use windlass_core::policy::{Class, Risk};
 use windlass_core::tool_name;
 
-use super::{Builtin, counted, path_error, read_only, scanning, unseen};
+use super::{Builtin, counted, path_error, read_only, scan_act, unseen};
 use crate::output::shown_name;
 use crate::tool::{Call, Category, Prepared, ToolContext};
-use crate::workspace::{Shown, Stop, Workspace};
+use crate::workspace::{ScanFilter, Stop, Workspace};
 
 /// Paths in one result: a screenful for a model, and a reason to narrow the pattern.
 const MAX_PATHS: usize = 500;
@@ -42,29 +47,50 @@ impl Builtin for Glob {
     const MIN_CLASS: (Class, Risk) = (Class::Read, Risk::Low);
 
     fn prepare(context: ToolContext, _call: Call, given: Arguments) -> Result<Prepared, Outcome> {
-        let matcher = matcher(&given.pattern, context.workspace.layout())?;
+        let pattern = PathPattern::parse(&given.pattern, context.workspace.layout())?;
         let reason = format!("lists files that match `{}`", given.pattern);
-        let act = scanning(move |stop| list(&context.workspace, &given, &matcher, stop));
+        let act = scan_act(move |stop| list(&context.workspace, &given, &pattern, stop));
         Ok(read_only(reason, act))
     }
 }
 
-/// The matcher of a pattern that a model wrote.
-pub(super) fn matcher(pattern: &str, layout: &Layout) -> Result<GlobMatcher, Outcome> {
-    let tops = [&*layout.start(), layout.top(), WORKSPACE, "."].map(|top| format!("{top}/"));
-    let below = tops.iter().find_map(|top| pattern.strip_prefix(top.as_str())).unwrap_or(pattern);
-    let anywhere = match below {
-        directory if directory.ends_with('/') => format!("{directory}**"),
-        path if path.contains('/') => path.to_owned(),
-        name => format!("**/{name}"),
-    };
-    GlobBuilder::new(&anywhere)
-        .literal_separator(true)
-        .build()
-        .map(|glob| glob.compile_matcher())
-        .map_err(|error| {
-            Outcome::failure(format!("`{pattern}` is not a valid pattern: {}.", error.kind()))
-        })
+/// A pattern of paths that a model wrote.
+///
+/// `globset` reads the pattern; its own matcher compiles whole automata ahead, which takes longer than most searches.
+/// This one compiles what a search comes to.
+pub(super) struct PathPattern {
+    regex: meta::Regex,
+}
+
+impl PathPattern {
+    pub(super) fn parse(pattern: &str, layout: &Layout) -> Result<Self, Outcome> {
+        let tops = [&*layout.start(), layout.top(), WORKSPACE, "."].map(|top| format!("{top}/"));
+        let below =
+            tops.iter().find_map(|top| pattern.strip_prefix(top.as_str())).unwrap_or(pattern);
+        let anywhere = match below {
+            directory if directory.ends_with('/') => format!("{directory}**"),
+            path if path.contains('/') => path.to_owned(),
+            name => format!("**/{name}"),
+        };
+        let invalid = |why: &dyn std::fmt::Display| {
+            Outcome::failure(format!("`{pattern}` is not a valid pattern: {why}."))
+        };
+        let glob = GlobBuilder::new(&anywhere).literal_separator(true).build();
+        let glob = glob.map_err(|error| invalid(error.kind()))?;
+        let config = meta::Config::new()
+            .dfa(false)
+            .onepass(false)
+            .which_captures(WhichCaptures::Implicit)
+            .utf8_empty(false);
+        // File names are bytes, and may hold line breaks.
+        let syntax = syntax::Config::new().utf8(false).dot_matches_new_line(true);
+        let regex = meta::Builder::new().configure(config).syntax(syntax).build(glob.regex());
+        Ok(Self { regex: regex.map_err(|error| invalid(&error))? })
+    }
+
+    pub(super) fn is_match(&self, path: impl AsRef<Path>) -> bool {
+        self.regex.is_match(path.as_ref().as_os_str().as_bytes())
+    }
 }
 
 /// Where a pattern without `path` is looked for: one that is written in full may mean all of the workspace.
@@ -76,9 +102,9 @@ fn start_of(pattern: &str, layout: &Layout) -> String {
     ".".to_owned()
 }
 
-fn list(workspace: &Workspace, given: &Arguments, matcher: &GlobMatcher, stop: &Stop) -> Outcome {
+fn list(workspace: &Workspace, given: &Arguments, pattern: &PathPattern, stop: &Stop) -> Outcome {
     let names_hidden = given.pattern.split('/').any(|part| part.starts_with('.') && part.len() > 1);
-    let shown = Shown {
+    let shown = ScanFilter {
         hidden: given.hidden.unwrap_or(names_hidden),
         ignored: given.ignored.unwrap_or(false),
     };
@@ -86,7 +112,7 @@ fn list(workspace: &Workspace, given: &Arguments, matcher: &GlobMatcher, stop: &
     let mut paths = Vec::new();
     let mut total = 0;
     let scanned = workspace.scan(&start, shown, stop, &mut |entry| {
-        if matcher.is_match(entry.below) {
+        if pattern.is_match(entry.below) {
             total += 1;
             if paths.len() < MAX_PATHS {
                 paths.push(shown_name(entry.path));

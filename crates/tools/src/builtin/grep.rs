@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 use std::io::{self, Read};
 use std::ops::ControlFlow;
 
-use globset::GlobMatcher;
 use grep_matcher::LineTerminator;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{
@@ -17,11 +16,11 @@ use windlass_core::policy::{Assessment, Class, Risk};
 use windlass_core::text::prefix;
 use windlass_core::tool_name;
 
-use super::glob::matcher;
-use super::{Builtin, counted, path_error, scanning, unseen};
+use super::glob::PathPattern;
+use super::{Builtin, counted, path_error, scan_act, unseen};
 use crate::output::{readable, shown_name};
 use crate::tool::{Call, Category, Prepared, ToolContext};
-use crate::workspace::{Entry, FileKind, Shown, Stop, Workspace};
+use crate::workspace::{FileKind, ScanEntry, ScanFilter, Stop, Workspace};
 
 /// Matches shown where no limit is asked for.
 const DEFAULT_MATCHES: usize = 200;
@@ -85,11 +84,12 @@ impl Builtin for Grep {
     fn prepare(tools: ToolContext, _call: Call, given: Arguments) -> Result<Prepared, Outcome> {
         let regex = regex(&given)?;
         let layout = tools.workspace.layout();
-        let files = given.glob.as_deref().map(|glob| matcher(glob, layout)).transpose()?;
+        let files =
+            given.glob.as_deref().map(|glob| PathPattern::parse(glob, layout)).transpose()?;
         let usual = Assessment::of(Class::Read, format!("searches files for `{}`", given.pattern));
         let path = given.path.as_deref().unwrap_or(".");
         let assessment = tools.workspace.kind(path).read(path, usual);
-        let act = scanning(move |stop| {
+        let act = scan_act(move |stop| {
             Search::new(&given, regex, files).run(&tools.workspace, &given, stop)
         });
         Ok(Prepared::new(assessment, Recovery::Rerun, act))
@@ -120,7 +120,7 @@ fn regex(given: &Arguments) -> Result<RegexMatcher, Outcome> {
 /// A search under way.
 struct Search {
     regex: RegexMatcher,
-    files: Option<GlobMatcher>,
+    files: Option<PathPattern>,
     searcher: Searcher,
     output: Output,
     limit: usize,
@@ -137,7 +137,7 @@ struct Search {
 }
 
 impl Search {
-    fn new(given: &Arguments, regex: RegexMatcher, files: Option<GlobMatcher>) -> Self {
+    fn new(given: &Arguments, regex: RegexMatcher, files: Option<PathPattern>) -> Self {
         let context = usize::try_from(given.context.unwrap_or(0).min(MAX_CONTEXT)).unwrap_or(0);
         let limit = given.limit.map(|limit| limit.min(MAX_MATCHES));
         let searcher = SearcherBuilder::new()
@@ -164,7 +164,7 @@ impl Search {
     }
 
     fn run(mut self, workspace: &Workspace, given: &Arguments, stop: &Stop) -> Outcome {
-        let shown = Shown {
+        let shown = ScanFilter {
             hidden: given.hidden.unwrap_or(false),
             ignored: given.ignored.unwrap_or(false),
         };
@@ -199,7 +199,7 @@ impl Search {
         Outcome::ok(text)
     }
 
-    fn file(&mut self, entry: &Entry<'_>, stop: &Stop) -> ControlFlow<()> {
+    fn file(&mut self, entry: &ScanEntry<'_>, stop: &Stop) -> ControlFlow<()> {
         let wanted = self.files.as_ref().is_none_or(|files| files.is_match(entry.below));
         if !wanted || !entry.is_file() {
             return ControlFlow::Continue(());

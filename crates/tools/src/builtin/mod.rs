@@ -22,7 +22,7 @@ mod read_skill;
 mod publish_deliverable;
 mod ledger;
 
-pub use ask_user::Asked;
+pub use ask_user::UserQuestion;
 pub use ledger::{Ledger, Signature};
 pub use spawn_agent::Spawned;
 
@@ -175,7 +175,7 @@ pub(crate) fn act(work: impl FnOnce() -> Outcome + Send + 'static) -> Act {
 }
 
 /// An act that goes over many files and ends early when nobody waits for it any more.
-fn scanning(work: impl FnOnce(&Stop) -> Outcome + Send + 'static) -> Act {
+fn scan_act(work: impl FnOnce(&Stop) -> Outcome + Send + 'static) -> Act {
     struct StopOnDrop(Stop);
     impl Drop for StopOnDrop {
         fn drop(&mut self) {

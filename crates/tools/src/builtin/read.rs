@@ -11,7 +11,7 @@ use windlass_core::tool_name;
 use windlass_model::picture::{MAX_FILE_BYTES, PictureError, looks_like_picture};
 use windlass_store::Pictures;
 
-use super::{Builtin, path_error, scanning};
+use super::{Builtin, path_error, scan_act};
 use crate::output::readable;
 use crate::pictures::keep_picture;
 use crate::tool::{Call, Category, Prepared, ToolContext};
@@ -53,7 +53,7 @@ impl Builtin for Read {
     fn prepare(context: ToolContext, _call: Call, given: Arguments) -> Result<Prepared, Outcome> {
         let usual = Assessment::of(Class::Read, format!("reads `{}`", given.path));
         let assessment = context.workspace.kind(&given.path).read(&given.path, usual);
-        let act = scanning(move |stop| read(&context, &given, stop));
+        let act = scan_act(move |stop| read(&context, &given, stop));
         Ok(Prepared::new(assessment, Recovery::Rerun, act))
     }
 }
@@ -79,7 +79,7 @@ fn read(context: &ToolContext, given: &Arguments, stop: &Stop) -> Outcome {
     let first = given.offset.unwrap_or(1);
     let limit =
         given.limit.map_or(DEFAULT_LINES, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
-    match Seen::of(opened, first, limit, stop) {
+    match FileScan::of(opened, first, limit, stop) {
         Ok(seen) => {
             let outcome = seen.outcome(&path, first);
             // A file that was named but not shown has not been seen.
@@ -126,7 +126,7 @@ fn picture(pictures: &Pictures, opened: Opened) -> Outcome {
 }
 
 /// What was seen of a file in one pass over all of it.
-struct Seen {
+struct FileScan {
     hash: String,
     size: u64,
     lines: u64,
@@ -137,7 +137,7 @@ struct Seen {
     binary: Option<&'static str>,
 }
 
-impl Seen {
+impl FileScan {
     fn of(opened: Opened, first: u64, limit: usize, stop: &Stop) -> std::io::Result<Self> {
         // A file that grows while it is read would have no end.
         let mut reader = BufReader::with_capacity(64 << 10, opened.file.take(opened.size));

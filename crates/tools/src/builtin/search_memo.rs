@@ -16,10 +16,10 @@ use windlass_store::search;
 use super::meaning::{fused, nearest};
 use super::passages::{Passage, passages};
 use super::save_memo::MAX_MEMO_BYTES;
-use super::{Builtin, blocking, counted, path_error, read_only, scanning, unseen};
+use super::{Builtin, blocking, counted, path_error, read_only, scan_act, unseen};
 use crate::output::readable;
 use crate::tool::{Act, Call, Category, Prepared, ToolContext};
-use crate::workspace::{Error, Scanned, Shown, Stop, Workspace, read_bounded};
+use crate::workspace::{Error, ScanFilter, Scanned, Stop, Workspace, read_bounded};
 
 /// Passages in one result.
 const MAX_HITS: usize = 8;
@@ -52,7 +52,7 @@ impl Builtin for SearchMemo {
 
     fn prepare(context: ToolContext, _call: Call, given: Arguments) -> Result<Prepared, Outcome> {
         let act: Act = match context.embeddings.clone() {
-            None => scanning(move |stop| match gather(&context.workspace, stop) {
+            None => scan_act(move |stop| match gather(&context.workspace, stop) {
                 Ok(notes) => match by_words(&notes.passages, &given.query) {
                     Ok(hits) => found(&notes, &given.query, hits),
                     Err(outcome) => outcome,
@@ -118,7 +118,7 @@ struct Notes {
 }
 
 fn gather(workspace: &Workspace, stop: &Stop) -> Result<Notes, Outcome> {
-    let shown = Shown { hidden: true, ignored: true };
+    let shown = ScanFilter { hidden: true, ignored: true };
     let (mut all, mut names, mut bytes) = (Vec::new(), Vec::new(), 0);
     let place = workspace.layout().path(Own::Memo);
     let scanned = workspace.scan(&place, shown, stop, &mut |entry| {

@@ -65,7 +65,7 @@ impl ClientHandler for Client {
 struct StderrTail(Arc<Mutex<Vec<u8>>>);
 
 impl StderrTail {
-    fn take_in(&self, bytes: &[u8]) {
+    fn push(&self, bytes: &[u8]) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.extend_from_slice(bytes);
         let over = kept.len().saturating_sub(MAX_STDERR_BYTES);
@@ -179,7 +179,7 @@ async fn carry(
                         break;
                     }
                 }
-                Some(Chunk { stream: Stream::Err, bytes }) => stderr.take_in(&bytes),
+                Some(Chunk { stream: Stream::Err, bytes }) => stderr.push(&bytes),
                 None => break,
             },
             read = from_sdk.read(&mut buffer), if input.is_some() => match read {

@@ -125,7 +125,7 @@ pub struct DefinitionError {
 
 #[derive(Deserialize)]
 #[serde(expecting = "an object with `command`, `url` or `preset`")]
-struct Written {
+struct ServerEntry {
     #[serde(rename = "type")]
     kind: Option<String>,
     preset: Option<String>,
@@ -183,7 +183,7 @@ pub fn parse_server(
             "a name has 1 to {MAX_NAME_CHARS} letters, digits, `-`, `_` and `.`"
         )));
     }
-    let written: Written =
+    let written: ServerEntry =
         serde_json::from_value(value.clone()).map_err(|error| wrong(error.to_string()))?;
     if written.disabled {
         return Ok(None);
@@ -201,7 +201,7 @@ pub fn parse_server(
     }))
 }
 
-fn transport(written: &Written, env: &BTreeMap<String, String>) -> Result<Transport, String> {
+fn transport(written: &ServerEntry, env: &BTreeMap<String, String>) -> Result<Transport, String> {
     let kind = written.kind.as_deref();
     if kind.is_some_and(|kind| !["stdio", "http", "streamable-http"].contains(&kind)) {
         let kind = kind.unwrap_or_default();

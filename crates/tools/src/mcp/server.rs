@@ -120,14 +120,14 @@ impl Server {
         let answered = tokio::select! {
             biased;
             answered = calling => answered,
-            trouble = listener.trouble() => return Err(self.troubled(&connection, trouble).await),
+            trouble = listener.trouble() => return Err(self.call_error(&connection, trouble).await),
             () = tokio::time::sleep(self.definition.call) => return Err(CallError::TooSlow),
         };
         // What went wrong beneath the SDK says more than that the SDK gave up.
         if answered.is_err()
             && let Some(trouble) = listener.reported()
         {
-            return Err(self.troubled(&connection, trouble).await);
+            return Err(self.call_error(&connection, trouble).await);
         }
         match answered {
             Ok(result) => {
@@ -146,7 +146,7 @@ impl Server {
     }
 
     /// Why a call gets no answer when something went wrong beneath it.
-    async fn troubled(&self, connection: &Arc<Connection>, trouble: Trouble) -> CallError {
+    async fn call_error(&self, connection: &Arc<Connection>, trouble: Trouble) -> CallError {
         match trouble {
             Trouble::TooLarge => CallError::TooLarge,
             Trouble::Unreachable(words) => {
@@ -193,7 +193,7 @@ impl Server {
             Ok(connection) => {
                 let connection = Arc::new(connection);
                 state.connection = Some(Arc::clone(&connection));
-                self.tell_changes(&connection, &mut state).await;
+                self.report_changes(&connection, &mut state).await;
                 Ok(connection)
             }
             Err(error) => {
@@ -216,7 +216,7 @@ impl Server {
     }
 
     /// Compares what a server that was just started says with what is pinned, and tells of changes.
-    async fn tell_changes(&self, connection: &Connection, state: &mut State) {
+    async fn report_changes(&self, connection: &Connection, state: &mut State) {
         let Some(pinned) = pin::read(&self.host.pins, &self.definition) else { return };
         let Ok(now) = list(connection, &self.definition).await else { return };
         let changes = pinned.changes(&now);
@@ -236,7 +236,7 @@ impl Server {
         let announced =
             tokio::time::timeout(std::time::Duration::ZERO, connection.relist.notified());
         if announced.await.is_ok() {
-            self.tell_changes(&connection, &mut state).await;
+            self.report_changes(&connection, &mut state).await;
         }
     }
 

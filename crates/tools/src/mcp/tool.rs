@@ -126,12 +126,15 @@ fn failed(server: &Server, effects: Effects, error: CallError) -> Outcome {
     let name = server.name();
     match error {
         CallError::NotStarted(why) => {
+            let why = neutralize(&why.to_string());
             Outcome::failure(format!("MCP server `{name}` is not available: {why}."))
         }
         CallError::Died(why) if effects == Effects::None => {
+            let why = neutralize(&why.to_string());
             Outcome::failure(format!("MCP server `{name}`: {why}."))
         }
         CallError::Died(why) => {
+            let why = neutralize(&why.to_string());
             let text = format!(
                 "MCP server `{name}`: {why}. Whether the call took effect is not known: look before you \
                  call it again."
@@ -152,12 +155,16 @@ fn failed(server: &Server, effects: Effects, error: CallError) -> Outcome {
                  less of it."
             ))
         }
-        CallError::Refused(why) => Outcome::failure(format!("MCP server `{name}`: {why}.")),
+        // What a server says is its own text, also where it refuses.
+        CallError::Refused(why) => {
+            let why = neutralize(&why.to_string());
+            Outcome::failure(format!("MCP server `{name}`: {why}."))
+        }
     }
 }
 
 fn answered(result: CallToolResult, pictures: &Pictures, from: &str) -> Outcome {
-    let mut shown = Shown { store: pictures, from, pictures: Vec::new() };
+    let mut shown = ResultPictures { store: pictures, from, pictures: Vec::new() };
     let mut texts: Vec<String> = result.content.iter().map(|one| shown.text_of(one)).collect();
     if let (true, Some(structured)) = (texts.is_empty(), &result.structured_content) {
         texts.push(serde_json::to_string_pretty(structured).unwrap_or_default());
@@ -182,13 +189,13 @@ fn answered(result: CallToolResult, pictures: &Pictures, from: &str) -> Outcome 
 }
 
 /// The pictures of a result, as they are found.
-struct Shown<'a> {
+struct ResultPictures<'a> {
     store: &'a Pictures,
     from: &'a str,
     pictures: Vec<Picture>,
 }
 
-impl Shown<'_> {
+impl ResultPictures<'_> {
     /// What the model reads of a part of a result.
     fn text_of(&mut self, content: &ContentBlock) -> String {
         match content {

@@ -36,22 +36,22 @@ pub struct Exited {
 /// All of one task's.
 #[derive(Default)]
 pub(super) struct Background {
-    table: Arc<Mutex<BTreeMap<CallId, Entry>>>,
+    table: Arc<Mutex<BTreeMap<CallId, BackgroundCommand>>>,
     jobs: Mutex<JoinSet<()>>,
 }
 
-struct Entry {
+struct BackgroundCommand {
     /// Later ones have larger numbers.
     number: u64,
     command: String,
     killer: Killer,
     unread: Vec<u8>,
     dropped: u64,
-    state: State,
+    state: CommandState,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum CommandState {
     Running,
     /// Ended; whether the agent has read or received that.
     Ended {
@@ -109,8 +109,8 @@ impl Shell {
             text = format!("[… {dropped} bytes were not read in time and left out …]\n{text}");
         }
         let exit = match &mut entry.state {
-            State::Running => None,
-            State::Ended { exit, reported } => {
+            CommandState::Running => None,
+            CommandState::Ended { exit, reported } => {
                 *reported = true;
                 Some(*exit)
             }
@@ -138,13 +138,13 @@ impl Background {
     ) {
         let mut entries = self.lock();
         forget_old(&mut entries);
-        let entry = Entry {
+        let entry = BackgroundCommand {
             number: entries.values().map(|entry| entry.number + 1).max().unwrap_or(0),
             command: command.to_owned(),
             killer: running.killer(),
             unread: Vec::new(),
             dropped: 0,
-            state: State::Running,
+            state: CommandState::Running,
         };
         entries.insert(call, entry);
         drop(entries);
@@ -157,7 +157,7 @@ impl Background {
     pub(super) fn exited(&self) -> Vec<Exited> {
         let mut exited = Vec::new();
         for (&call, entry) in self.lock().iter_mut() {
-            if let State::Ended { exit, reported } = &mut entry.state
+            if let CommandState::Ended { exit, reported } = &mut entry.state
                 && !std::mem::replace(reported, true)
             {
                 let exit = exit_words(*exit, None).unwrap_or_else(|| "exit code 0".to_owned());
@@ -168,7 +168,7 @@ impl Background {
     }
 
     pub(super) fn kill_all(&self) {
-        for entry in self.lock().values().filter(|entry| entry.state == State::Running) {
+        for entry in self.lock().values().filter(|entry| entry.state == CommandState::Running) {
             entry.killer.kill(windlass_sandbox::KILL_GRACE);
         }
     }
@@ -181,17 +181,19 @@ impl Background {
     }
 
     fn running(&self) -> usize {
-        self.lock().values().filter(|entry| entry.state == State::Running).count()
+        self.lock().values().filter(|entry| entry.state == CommandState::Running).count()
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<CallId, Entry>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<CallId, BackgroundCommand>> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Keeps the newest of the ended commands that the agent knows to have ended.
-fn forget_old(entries: &mut BTreeMap<CallId, Entry>) {
-    let over = |entry: &Entry| matches!(entry.state, State::Ended { reported: true, .. });
+fn forget_old(entries: &mut BTreeMap<CallId, BackgroundCommand>) {
+    let over = |entry: &BackgroundCommand| {
+        matches!(entry.state, CommandState::Ended { reported: true, .. })
+    };
     let mut ended: Vec<u64> =
         entries.values().filter(|entry| over(entry)).map(|entry| entry.number).collect();
     ended.sort_unstable_by_key(|&number| std::cmp::Reverse(number));
@@ -201,13 +203,13 @@ fn forget_old(entries: &mut BTreeMap<CallId, Entry>) {
 }
 
 async fn follow(
-    table: Arc<Mutex<BTreeMap<CallId, Entry>>>,
+    table: Arc<Mutex<BTreeMap<CallId, BackgroundCommand>>>,
     call: CallId,
     mut running: Running,
     mut collector: Collector,
     at: jiff::Timestamp,
 ) {
-    let with = |change: &mut dyn FnMut(&mut Entry)| {
+    let with = |change: &mut dyn FnMut(&mut BackgroundCommand)| {
         let mut table = table.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(entry) = table.get_mut(&call) {
             change(entry);
@@ -236,6 +238,6 @@ async fn follow(
     let refusals: String = ended.refused.iter().map(|text| format!("[{text}]\n")).collect();
     with(&mut |entry| {
         entry.unread.extend_from_slice(refusals.as_bytes());
-        entry.state = State::Ended { exit: ended.exit, reported: false };
+        entry.state = CommandState::Ended { exit: ended.exit, reported: false };
     });
 }

@@ -1,6 +1,7 @@
 //! `bash`: one command, its output and its exit (ES-184, ES-206).
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -14,9 +15,9 @@ use windlass_core::tool_name;
 use windlass_sandbox::{Command, Ended, Error, Exit, KILL_GRACE, Running};
 
 use super::collect::{Collector, Printed};
-use super::{Shell, exit_words, out_of_memory};
+use super::{Shell, bound_files, exit_words, out_of_memory};
 use crate::schema;
-use crate::tool::{Call, Category, Prepared, Subject, Tool, ToolContext};
+use crate::tool::{Bind, Call, Category, Prepared, Subject, Tool, ToolContext};
 
 /// The exit code of bash for a text that is not a command.
 const SYNTAX_CODE: i32 = 2;
@@ -87,7 +88,8 @@ async fn prepare(context: ToolContext, mut call: Call) -> Result<Prepared, Outco
     if given.command.contains('\0') {
         return Err(Outcome::error(NUL_IN_COMMAND));
     }
-    let mut analysis = context.shell.analyze(&given.command, &directory(&context, &call));
+    let start = directory(&context, &call);
+    let mut analysis = context.shell.analyze(&given.command, &start, &context.workspace).await;
     for script in &mut analysis.scripts {
         script.hash = context.workspace.hash(&script.path).ok().flatten();
     }
@@ -102,6 +104,12 @@ async fn prepare(context: ToolContext, mut call: Call) -> Result<Prepared, Outco
     let background = given.background.unwrap_or(false);
     let rerun = assessment.class == Class::Read && !background;
     let recovery = if rerun { Recovery::Rerun } else { Recovery::Unknown };
+    let (workspace, command) = (Arc::clone(&context.workspace), given.command.clone());
+    let bind: Bind = Box::new(move |analysis| {
+        analysis.map_or_else(Vec::new, |analysis| {
+            bound_files::of(&workspace, &command, &start, analysis)
+        })
+    });
     let act = Box::new(move || -> BoxFuture<'static, Outcome> {
         Box::pin(async move {
             context.workspace.own_files().prepare_task_directory_for(&given.command);
@@ -116,7 +124,11 @@ async fn prepare(context: ToolContext, mut call: Call) -> Result<Prepared, Outco
             }
         })
     });
-    Ok(Prepared { analysis: Some(Box::new(analysis)), ..Prepared::new(assessment, recovery, act) })
+    Ok(Prepared {
+        analysis: Some(Box::new(analysis)),
+        bind: Some(bind),
+        ..Prepared::new(assessment, recovery, act)
+    })
 }
 
 /// Where the last command of this agent ended.

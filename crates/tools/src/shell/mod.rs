@@ -5,7 +5,10 @@
 //! - A call ends with its tree: when its act returns, nothing it started in the foreground is left.
 
 mod bash;
+mod arriving_commits;
+mod arriving_rules;
 mod background;
+mod bound_files;
 mod collect;
 mod live_tail;
 mod background_tools;
@@ -21,6 +24,7 @@ use windlass_shell::{CommandAnalysis, Context};
 use windlass_store::Store;
 
 use crate::tool::Tool;
+use crate::workspace::Workspace;
 use background::Background;
 pub use background::Exited;
 
@@ -72,10 +76,23 @@ impl Shell {
         }
     }
 
-    /// What a command would do if it started in `directory`.
-    pub fn analyze(&self, command: &str, directory: &Path) -> CommandAnalysis {
+    /// What a command would do if it started in `directory`, and what it would bring into the workspace.
+    pub async fn analyze(
+        &self,
+        command: &str,
+        directory: &Path,
+        workspace: &Workspace,
+    ) -> CommandAnalysis {
         let directory = directory.display().to_string();
-        windlass_shell::analyze(command, &Context { directory, ..self.gate.clone() })
+        let tops: Vec<_> =
+            std::iter::once(&self.gate.workspace).chain(&self.gate.more_workspaces).collect();
+        let rule_files = arriving_rules::existing(workspace, command, &tops);
+        let linked_rules = arriving_rules::linked(workspace, &tops);
+        let context = Context { directory, rule_files, linked_rules, ..self.gate.clone() };
+        let mut analysis = windlass_shell::analyze(command, &context);
+        arriving_rules::add_to(&mut analysis, workspace);
+        arriving_commits::add_to(&mut analysis, workspace).await;
+        analysis
     }
 
     /// The task whose commands it runs.

@@ -50,7 +50,7 @@ pub(crate) enum Error {
     #[error("`{0}:` addresses are refused; only http and https are fetched")]
     Scheme(String),
     #[error(transparent)]
-    Refused(#[from] Refused),
+    Refused(#[from] RefusedAddress),
     #[error("`{host}` is not among the hosts that may be reached (`sandbox.allow_hosts`)")]
     Host { host: String },
     #[error("more than {MAX_REDIRECTS} redirects")]
@@ -71,7 +71,7 @@ pub(crate) enum Error {
     "`{host}` is at {address}, which is {why}; such addresses are refused unless `web.allow_addresses` \
      in the user's configuration allows them"
 )]
-pub(crate) struct Refused {
+pub(crate) struct RefusedAddress {
     host: String,
     address: IpAddr,
     why: Refusal,
@@ -165,7 +165,7 @@ impl Reach {
             Some(Host::Ipv6(address)) => address.into(),
             Some(Host::Domain(_)) | None => return Ok(()),
         };
-        let refused = |why| Refused { host, address, why };
+        let refused = |why| RefusedAddress { host, address, why };
         Ok(self.addresses.check(address).map_err(refused)?)
     }
 }
@@ -217,10 +217,10 @@ pub(super) fn unreachable(error: &reqwest::Error) -> Error {
     Error::Unreachable(windlass_core::text::one_line(&what, 200))
 }
 
-fn refusal_in(error: &reqwest::Error) -> Option<Refused> {
+fn refusal_in(error: &reqwest::Error) -> Option<RefusedAddress> {
     let mut source = std::error::Error::source(error);
     while let Some(cause) = source {
-        if let Some(refused) = cause.downcast_ref::<Refused>() {
+        if let Some(refused) = cause.downcast_ref::<RefusedAddress>() {
             return Some(refused.clone());
         }
         source = cause.source();
@@ -247,7 +247,7 @@ impl Resolve for Judging {
             }
             match refused {
                 // One bad address spoils a name: a mixed answer is how rebinding begins.
-                Some((address, why)) => Err(Refused { host, address, why }.into()),
+                Some((address, why)) => Err(RefusedAddress { host, address, why }.into()),
                 None => Ok(Box::new(allowed.into_iter()) as Addrs),
             }
         })

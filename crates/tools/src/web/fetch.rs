@@ -7,7 +7,7 @@ use windlass_core::outcome::{Evidence, Fact, Outcome};
 use windlass_core::tool_name;
 
 use super::client::{Fetched, Fetcher};
-use super::page::{self, Part};
+use super::page::{self, PageExtent};
 use super::{Reach, Scratch, Web, WebTool};
 
 /// Fetches a page.
@@ -43,7 +43,7 @@ impl WebTool for WebFetch {
     }
 
     async fn run(self, given: Arguments, scratch: Scratch) -> Outcome {
-        let part = if given.full == Some(true) { Part::Full } else { Part::Main };
+        let part = if given.full == Some(true) { PageExtent::Full } else { PageExtent::Main };
         let fetched = match self.fetcher.fetch(given.url.trim()).await {
             Ok(fetched) => fetched,
             Err(error) => return Outcome::failure(format!("{error}.")),

@@ -27,7 +27,7 @@ const SNIFFED_BYTES: usize = 1024;
 
 /// How much of a page is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum PageExtent {
     /// Its main content.
     Main,
     /// All of it.
@@ -35,7 +35,7 @@ pub(super) enum Part {
 }
 
 /// A page as text, or why it has none.
-pub(super) fn text(fetched: Fetched, part: Part) -> Result<String, String> {
+pub(super) fn text(fetched: Fetched, part: PageExtent) -> Result<String, String> {
     let size = fetched.bytes.len();
     let text = match kind_of(&fetched) {
         "text/html" | "application/xhtml+xml" => html_apart(&fetched, part)?,
@@ -108,7 +108,7 @@ fn decoded(fetched: &Fetched) -> String {
 }
 
 /// Runs on a thread of its own, so that deep nesting cannot overflow the stack of this process.
-fn html_apart(fetched: &Fetched, part: Part) -> Result<String, String> {
+fn html_apart(fetched: &Fetched, part: PageExtent) -> Result<String, String> {
     let text = decoded(fetched);
     if text.matches('<').nth(MAX_TREE_ELEMENTS).is_some() || depth(&text) > MAX_DEPTH {
         return Ok(without_tags(&text));
@@ -120,7 +120,7 @@ fn html_apart(fetched: &Fetched, part: Part) -> Result<String, String> {
     reading.join().map_err(|_| "its HTML cannot be read".to_owned())
 }
 
-fn markdown(html: &str, url: &Url, part: Part) -> String {
+fn markdown(html: &str, url: &Url, part: PageExtent) -> String {
     let whole = || {
         let document = Document::from(html);
         let title = document.select("title").text().trim().to_owned();
@@ -129,9 +129,9 @@ fn markdown(html: &str, url: &Url, part: Part) -> String {
     };
     let config = Config { max_elements_to_parse: MAX_ELEMENTS, ..Config::default() };
     let article = match part {
-        Part::Full => None,
-        Part::Main if html.len() > MAX_READER_BYTES => None,
-        Part::Main => Readability::new(html, Some(url.as_str()), Some(config))
+        PageExtent::Full => None,
+        PageExtent::Main if html.len() > MAX_READER_BYTES => None,
+        PageExtent::Main => Readability::new(html, Some(url.as_str()), Some(config))
             .and_then(|mut reader| reader.parse())
             .ok(),
     };
@@ -210,7 +210,7 @@ mod tests {
     fn nesting_however_deep_does_not_end_the_process() {
         for depth in [400, 100_000] {
             let html = format!("{}deep{}", "<div>".repeat(depth), "</div>".repeat(depth));
-            for part in [Part::Main, Part::Full] {
+            for part in [PageExtent::Main, PageExtent::Full] {
                 let text = text(fetched("text/html", html.as_bytes()), part).unwrap();
                 assert!(text.ends_with("deep"), "{depth}");
             }
@@ -220,7 +220,7 @@ mod tests {
     #[test]
     fn a_page_of_a_million_elements_is_given_as_bare_text() {
         let html = "<p>x</p>".repeat(1_000_000);
-        let text = text(fetched("text/html", html.as_bytes()), Part::Full).unwrap();
+        let text = text(fetched("text/html", html.as_bytes()), PageExtent::Full).unwrap();
         assert!(text.ends_with("x x x") && !text.contains("\n\nx\n"), "{}", &text[..200]);
     }
 
@@ -228,17 +228,17 @@ mod tests {
     fn letters_are_read_as_the_server_or_the_page_says() {
         let latin = b"caf\xe9";
         assert!(
-            text(fetched("text/plain; charset=latin1", latin), Part::Main)
+            text(fetched("text/plain; charset=latin1", latin), PageExtent::Main)
                 .unwrap()
                 .ends_with("café")
         );
         let page = b"<html><head><meta charset=\"windows-1252\"></head><body>caf\xe9</body></html>";
-        assert!(text(fetched("text/html", page), Part::Full).unwrap().ends_with("café"));
+        assert!(text(fetched("text/html", page), PageExtent::Full).unwrap().ends_with("café"));
     }
 
     #[test]
     fn what_is_not_text_is_named() {
-        let refused = |kind: &str| text(fetched(kind, b"\0\x01"), Part::Main).unwrap_err();
+        let refused = |kind: &str| text(fetched(kind, b"\0\x01"), PageExtent::Main).unwrap_err();
         assert_eq!(refused("image/png"), "it is not text: image/png, 2 bytes");
         assert_eq!(refused(""), "it is not text: of an unknown type, 2 bytes");
     }
@@ -246,7 +246,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn reading_a_page_never_panics(html in "[<>a-z/ =\"'&;!-]{0,400}") {
-            for part in [Part::Main, Part::Full] {
+            for part in [PageExtent::Main, PageExtent::Full] {
                 let _ = text(fetched("text/html", html.as_bytes()), part);
             }
         }

@@ -82,6 +82,11 @@ impl PrivateGit {
         self.own.path()
     }
 
+    /// The repository's objects.
+    pub fn objects(&self) -> &Path {
+        &self.objects
+    }
+
     /// Git with this index on a work tree.
     pub fn command(&self, top: &Path, index: &Path, search_path: &str) -> Command {
         let mut command = Command::new("git");

@@ -9,9 +9,11 @@
 mod error;
 pub mod checkpoint;
 pub mod git_status;
+mod commits;
 mod layout;
 mod protect;
 pub mod repository;
+mod rules;
 mod scan;
 mod tree;
 mod walk;
@@ -28,10 +30,12 @@ use sha2::{Digest as _, Sha256};
 use windlass_core::layout::{AddedDirectory, Layout};
 use windlass_core::policy::files;
 
+pub(crate) use commits::CommitReader;
 pub use error::{Error, OpenError};
 pub use layout::OwnFiles;
 pub use protect::{FileKind, Purpose};
-pub use scan::{Entry, Scanned, Shown, Stop};
+pub use rules::RuleFiles;
+pub use scan::{ScanEntry, ScanFilter, Scanned, Stop};
 pub use tree::Tree;
 pub use walk::Root;
 pub use write::{Happened, Replacement};
@@ -152,11 +156,25 @@ impl Workspace {
         };
         if files::is_secret(&full) {
             FileKind::Secret
-        } else if files::changes_rules(&inner) {
+        } else if files::changes_rules(&inner)
+            || spot.place == Root::Workspace && self.rule_files().is_linked(&inner)
+        {
             FileKind::Rule
         } else {
             FileKind::Ordinary
         }
+    }
+
+    /// Whether a path of the workspace is another one, or a directory above it.
+    pub fn holds(&self, path: &str, other: &str) -> bool {
+        let spot = |path| self.walk(path, Parents::Imagine).ok();
+        let (Some(above), Some(below)) = (spot(path), spot(other)) else { return false };
+        above.place == below.place && below.parts().starts_with(&above.parts())
+    }
+
+    /// The files with rules for agents.
+    pub fn rule_files(&self) -> RuleFiles<'_> {
+        RuleFiles { workspace: self }
     }
 
     /// Opens a regular file for reading.
@@ -219,29 +237,7 @@ impl Workspace {
     fn open_at(&self, spot: &Spot) -> Result<Opened, Error> {
         let path = spot.path();
         let kind = spot.file_type.ok_or_else(|| Error::NotFound { path: path.clone() })?;
-        self.open_name((spot.directory.as_fd(), &spot.name), kind, path, spot.place)
-    }
-
-    fn open_name(
-        &self,
-        (directory, name): (BorrowedFd<'_>, &str),
-        kind: FileType,
-        path: String,
-        place: Root,
-    ) -> Result<Opened, Error> {
-        if let Some(error) = special(kind, &path) {
-            return Err(error);
-        }
-        // Looked at again once open: it may have been swapped for a FIFO, which must not make us wait.
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let file =
-            open_beneath(&directory, name, flags).map_err(|errno| Error::at(&path, errno))?;
-        let stat = rustix::fs::fstat(&file).map_err(|errno| Error::at(&path, errno))?;
-        if let Some(error) = special(FileType::from_raw_mode(stat.st_mode), &path) {
-            return Err(error);
-        }
-        let size = u64::try_from(stat.st_size).unwrap_or(0);
-        Ok(Opened { path, place, size, file: file.into() })
+        open_name((spot.directory.as_fd(), &spot.name), kind, path, spot.place)
     }
 
     fn hash_at(&self, spot: &Spot) -> Result<Option<String>, Error> {
@@ -289,6 +285,27 @@ pub(crate) fn read_bounded(opened: Opened, limit: u64) -> Result<Vec<u8>, Error>
     }
     let size = size.max(content.len() as u64);
     if size > limit { Err(Error::TooLarge { path, size, limit }) } else { Ok(content) }
+}
+
+/// Opens a name in a directory, where it is a regular file.
+fn open_name(
+    (directory, name): (BorrowedFd<'_>, &str),
+    kind: FileType,
+    path: String,
+    place: Root,
+) -> Result<Opened, Error> {
+    if let Some(error) = special(kind, &path) {
+        return Err(error);
+    }
+    // Looked at again once open: it may have been swapped for a FIFO, which must not make us wait.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = open_beneath(&directory, name, flags).map_err(|errno| Error::at(&path, errno))?;
+    let stat = rustix::fs::fstat(&file).map_err(|errno| Error::at(&path, errno))?;
+    if let Some(error) = special(FileType::from_raw_mode(stat.st_mode), &path) {
+        return Err(error);
+    }
+    let size = u64::try_from(stat.st_size).unwrap_or(0);
+    Ok(Opened { path, place, size, file: file.into() })
 }
 
 /// What is wrong with opening this kind of file, if something is.

@@ -29,9 +29,9 @@ const MAX_RULES_BYTES: u64 = 1 << 20;
 /// Where ignore rules stand. Later lines win, so the file that should win comes last.
 const RULES: [&str; 3] = [".git/info/exclude", ".gitignore", ".ignore"];
 
-/// What a scan shows.
+/// What a scan shows besides plain files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Shown {
+pub struct ScanFilter {
     /// Names that begin with a dot.
     pub hidden: bool,
     /// What `.gitignore`, `.ignore` or `.git/info/exclude` leave out.
@@ -55,7 +55,7 @@ impl Stop {
 }
 
 /// One file or link on the way.
-pub struct Entry<'a> {
+pub struct ScanEntry<'a> {
     /// Its path as an agent writes it.
     pub path: &'a str,
     /// Its path below where the scan started.
@@ -69,7 +69,7 @@ pub struct Entry<'a> {
     place: Root,
 }
 
-impl Entry<'_> {
+impl ScanEntry<'_> {
     /// Its path below the top of its tree.
     pub fn inner(&self) -> &str {
         self.inner
@@ -93,7 +93,7 @@ impl Entry<'_> {
 
     pub fn open(&self) -> Result<Opened, Error> {
         let at = (self.directory.as_fd(), self.name);
-        self.workspace.open_name(at, self.file_type, self.path.to_owned(), self.place)
+        super::open_name(at, self.file_type, self.path.to_owned(), self.place)
     }
 }
 
@@ -111,9 +111,9 @@ impl Workspace {
     pub fn scan(
         &self,
         start: &str,
-        shown: Shown,
+        shown: ScanFilter,
         stop: &Stop,
-        each: &mut dyn FnMut(&Entry<'_>) -> ControlFlow<()>,
+        each: &mut dyn FnMut(&ScanEntry<'_>) -> ControlFlow<()>,
     ) -> Result<Scanned, Error> {
         let spot = self.walk(start, Parents::MustExist)?;
         let path = spot.path();
@@ -125,7 +125,7 @@ impl Workspace {
             let below = name.as_str();
             let inner = spot.parts().join("/");
             let path = path.as_str();
-            let _ = each(&Entry {
+            let _ = each(&ScanEntry {
                 path,
                 below,
                 inner: &inner,
@@ -181,9 +181,9 @@ fn join(above: &str, name: &str) -> String {
 struct Scan<'a> {
     workspace: &'a Workspace,
     place: Root,
-    shown: Shown,
+    shown: ScanFilter,
     stop: &'a Stop,
-    each: &'a mut dyn FnMut(&Entry<'_>) -> ControlFlow<()>,
+    each: &'a mut dyn FnMut(&ScanEntry<'_>) -> ControlFlow<()>,
     seen: usize,
     /// The ignore rules in force, each with the directory it stands in, outermost first.
     rules: Vec<(String, Gitignore)>,
@@ -229,7 +229,7 @@ impl Scan<'_> {
             return ControlFlow::Continue(());
         }
         if !is_directory {
-            return (self.each)(&Entry {
+            return (self.each)(&ScanEntry {
                 path: &path,
                 below: &below,
                 inner: &inner,

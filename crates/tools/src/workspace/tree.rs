@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use sha2::{Digest as _, Sha256};
 use windlass_core::layout::Ownership;
 
-use super::{Entry, Error, Shown, Stop, Workspace, hex, read_bounded};
+use super::{Error, ScanEntry, ScanFilter, Stop, Workspace, hex, read_bounded};
 
 /// The largest file whose content counts.
 const MAX_FILE_BYTES: u64 = 1 << 20;
@@ -32,8 +32,8 @@ impl Workspace {
     /// Looks at all files of the workspace. Names those that were changed at or after `since`.
     pub fn tree(&self, since: Option<Timestamp>) -> Result<Tree, Error> {
         let mut look = ChangeScan { hash: Sha256::new(), bytes: 0, changed: Vec::new(), since };
-        let shown = Shown { hidden: true, ignored: false };
-        let mut each = |entry: &Entry<'_>| {
+        let shown = ScanFilter { hidden: true, ignored: false };
+        let mut each = |entry: &ScanEntry<'_>| {
             let parts: Vec<_> = entry.inner().split('/').collect();
             if self.layout().ownership(&parts) == Ownership::Nobody {
                 look.file(entry);
@@ -53,7 +53,7 @@ struct ChangeScan {
 }
 
 impl ChangeScan {
-    fn file(&mut self, entry: &Entry<'_>) {
+    fn file(&mut self, entry: &ScanEntry<'_>) {
         self.part(entry.inner().as_bytes());
         let Some(opened) = entry.is_file().then(|| entry.open().ok()).flatten() else {
             // A link, or what cannot be read: that it is there counts.

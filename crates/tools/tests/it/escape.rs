@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use rustix::fs::{CWD, FileType, Mode, RenameFlags};
 use serde_json::json;
 use windlass_core::id::CallId;
-use windlass_tools::workspace::{Places, Purpose, Replacement, Shown, Stop};
+use windlass_tools::workspace::{Places, Purpose, Replacement, ScanFilter, Stop};
 
 use crate::bench::Bench;
 
@@ -210,14 +210,15 @@ fn links_swapped_during_the_call_do_not_lead_out() {
                 Err(_) => refused += 1,
             }
             if round % 50 == 0 {
-                let found = workspace.scan(".", Shown::default(), &Stop::default(), &mut |entry| {
-                    if let Ok(mut opened) = entry.open() {
-                        let mut text = String::new();
-                        opened.file.read_to_string(&mut text).unwrap();
-                        assert_ne!(text, SECRET);
-                    }
-                    ControlFlow::Continue(())
-                });
+                let found =
+                    workspace.scan(".", ScanFilter::default(), &Stop::default(), &mut |entry| {
+                        if let Ok(mut opened) = entry.open() {
+                            let mut text = String::new();
+                            opened.file.read_to_string(&mut text).unwrap();
+                            assert_ne!(text, SECRET);
+                        }
+                        ControlFlow::Continue(())
+                    });
                 found.unwrap();
             }
             if round % 20 == 0 {

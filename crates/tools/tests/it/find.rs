@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use serde_json::{Value, json};
-use windlass_tools::workspace::{Places, Shown, Stop};
+use windlass_tools::workspace::{Places, ScanFilter, Stop};
 
 use crate::bench::Bench;
 
@@ -164,7 +164,7 @@ fn a_scan_that_nobody_waits_for_ends() {
     let bench = project();
     let stop = Stop::default();
     let mut seen = 0;
-    let scanned = bench.world.workspace.scan(".", Shown::default(), &stop, &mut |_| {
+    let scanned = bench.world.workspace.scan(".", ScanFilter::default(), &stop, &mut |_| {
         seen += 1;
         stop.stop();
         ControlFlow::Continue(())

@@ -2,7 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "what a test sets up must be there")]
 
+mod arriving_rules;
 mod bench;
+mod bound_files;
 mod browser;
 mod checkpoint;
 mod shell;

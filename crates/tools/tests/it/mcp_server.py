@@ -22,13 +22,16 @@ def answer(request):
             "serverInfo": {"name": "stub", "version": "1"},
         }
     if method == "tools/list":
-        return {"tools": [tool(name) for name in ("echo", "hang", "stream", "large")]}
+        return {"tools": [tool(name) for name in ("echo", "hang", "stream", "large", "refuse")]}
     name = request["params"]["name"]
     text = "x" * (LIMIT + 1) if name == "large" else "still here"
     return {"content": [{"type": "text", "text": text}]}
 
 
 def response(request):
+    if request.get("params", {}).get("name") == "refuse":
+        error = {"code": -1, "message": "no\u202e\u200b\x1b]0;"}
+        return json.dumps({"jsonrpc": "2.0", "id": request["id"], "error": error})
     return json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": answer(request)})
 
 

@@ -98,3 +98,12 @@ async fn an_answer_over_the_limit_is_an_error_at_once() {
         assert_eq!(bench.ok("mcp__files__echo", json!({})).await, "still here", "it continues");
     }
 }
+
+#[tokio::test]
+async fn hidden_characters_in_a_servers_refusal_are_marked() {
+    let mut bench = Bench::new();
+    let stdio = json!({ "command": "python3", "args": [program(), "stdio"] });
+    let _servers = with_server(&mut bench, stdio).await;
+    let said = bench.error("mcp__files__refuse", json!({})).await;
+    assert!(said.contains(r"no\u{202E}\u{200B}␛]0;"), "{said}");
+}

@@ -1,4 +1,4 @@
-//! Leaving: by two presses, and with a word about what still works.
+//! Leaving: takes two presses, and says what is still running.
 
 use super::{Effect, Leaving, Phase, TWICE};
 use crate::Moment;

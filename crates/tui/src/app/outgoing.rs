@@ -24,9 +24,11 @@ pub(super) enum Pressed {
 }
 
 impl Outgoing {
-    /// Whether a new message has to wait.
-    pub(super) fn is_busy(&self, phase: Phase) -> bool {
-        phase != Phase::Idle || self.sending.is_some() || !self.queue.is_empty()
+    /// Whether a new message has to wait. A queue that is held does not hold back what the person writes after the
+    /// interrupt.
+    pub(super) fn must_wait(&self, phase: Phase) -> bool {
+        let is_behind = !self.queue.is_empty() && !self.is_held;
+        phase != Phase::Idle || self.sending.is_some() || is_behind
     }
 
     /// Sends the first message that waits, where nothing else is on its way.
@@ -39,6 +41,8 @@ impl Outgoing {
     }
 
     pub(super) fn send(&mut self, draft: Draft) -> Effect {
+        // An empty queue holds nothing that is queued from now on.
+        self.is_held &= !self.queue.is_empty();
         self.sending = Some(draft.clone());
         Effect::Send(draft)
     }

@@ -1,7 +1,9 @@
 //! What each key does, by where the person is: on a page, at a question, in a list, in the text.
 
 use windlass_core::axes::{RunControl, WorkMode};
+use windlass_core::shown::shown_line;
 
+use super::binding::Binder;
 use super::chord::Chorded;
 use super::{App, Effect, Phase, Purpose, Saved, TWICE_ESCAPE, outgoing};
 use crate::composer::Draft;
@@ -9,7 +11,7 @@ use crate::composer::vim::Taken;
 use crate::dialog::{Dialog, Pressed};
 use crate::host::Layout;
 use crate::keymap::Action;
-use crate::keys::{Code, Key};
+use crate::keys::{Code, Direction, Key};
 use crate::mode_line;
 use crate::overlay::{Asked, Conversations, DiffOf, ViewKind};
 use crate::view;
@@ -37,14 +39,14 @@ impl App {
     fn pressed(&mut self, key: Key) -> Vec<Effect> {
         if let Some(overlay) = &mut self.overlay {
             let rows = view::body_rows(overlay, self.size);
-            let asked = overlay.press(key, rows);
+            let asked = overlay.press(key, rows, self.now);
             if asked.closes() {
                 self.overlay = None;
                 // What was asked meanwhile has not been seen until now.
                 self.questions.typed(self.now);
             }
             return match asked {
-                Asked::Bind(action, keys) => self.bind(action, keys),
+                Asked::Bind(action, keys) => Binder(self).bind(action, keys),
                 asked => wanted(asked),
             };
         }
@@ -104,7 +106,11 @@ impl App {
         let (question, pressed) = self.questions.press(key, view::dialog_page(self.size))?;
         match pressed {
             Pressed::Nothing => return None,
-            Pressed::Moved => {}
+            Pressed::Moved => {
+                // No further than its end, so that the way back begins there.
+                let last = view::last_question_top(self);
+                self.questions.scroll(Direction::Down, 0, last);
+            }
             Pressed::Answer(text) => {
                 self.questions.remove(question);
                 self.questions.typed(self.now);
@@ -185,8 +191,8 @@ impl App {
     fn edit(&mut self, key: Key) -> Vec<Effect> {
         match key.code {
             // Inline, the terminal scrolls by itself.
-            Code::PageUp => self.scrolled += self.size.rows / 2,
-            Code::PageDown => self.scrolled = self.scrolled.saturating_sub(self.size.rows / 2),
+            Code::PageUp => self.scrolling.page(Direction::Up),
+            Code::PageDown => self.scrolling.page(Direction::Down),
             Code::Char('?') if self.writing.is_blank() => {
                 return vec![Effect::Load(ViewKind::Help)];
             }
@@ -249,7 +255,7 @@ impl App {
                 Vec::new()
             }
             Action::Layout => {
-                self.set_up("/tui", None);
+                set_up(self, "/tui", None);
                 Vec::new()
             }
             other => match (page_of(other), axes_line(self, other)) {
@@ -274,7 +280,7 @@ impl App {
             (false, None) => {}
         }
         self.writing.completing.close();
-        self.scrolled = 0;
+        self.scrolling.follow_end();
         let draft = self.writing.composer.take();
         self.writing.begin_text();
         let text = draft.expanded();
@@ -288,51 +294,25 @@ impl App {
         } else if let Some((_, kind)) = VIEWS.iter().find(|(name, _)| *name == text.trim()) {
             effects.push(Effect::Load(kind.clone()));
         } else if matches!(word, "/tui" | "/vim") {
-            self.set_up(word, text.split_whitespace().nth(1));
+            set_up(self, word, text.split_whitespace().nth(1));
         } else if text.starts_with('/') && !is_path(word) {
             effects.push(Effect::Slash(text.trim().to_owned()));
         } else if let Some(command) = text.strip_prefix('!') {
             effects.push(Effect::Shell(command.trim().to_owned()));
-        } else if self.outgoing.is_busy(self.phase) {
+        } else if self.outgoing.must_wait(self.phase) {
             if let Err(draft) = self.outgoing.queue.push(draft) {
-                self.say(format!("{} messages wait already", crate::queue::MOST));
+                self.say(format!(
+                    "{} messages are queued already: send or remove one first",
+                    crate::queue::MOST
+                ));
                 self.writing.composer.replace(draft);
             }
-            self.outgoing.is_held &= self.phase != Phase::Idle;
             effects.extend(self.outgoing.send_next(self.phase));
         } else {
-            self.outgoing.is_held = false;
             effects.push(self.outgoing.send(draft));
         }
         effects.push(Effect::Save);
         effects
-    }
-
-    /// Commands about the terminal itself: what is not said is switched over.
-    fn set_up(&mut self, command: &str, wanted: Option<&str>) {
-        let layout = match wanted {
-            Some("inline") => Some(Layout::Inline),
-            Some("full") => Some(Layout::Full),
-            Some(_) => None,
-            None => Some(self.layout.other()),
-        };
-        match (command, layout, wanted) {
-            ("/tui", Some(layout), _) => {
-                (self.layout, self.scrolled) = (layout, 0);
-                let back = self.settings.keymap.way(Action::Layout);
-                self.say(match layout {
-                    Layout::Inline => "inline: the terminal scrolls".to_owned(),
-                    Layout::Full => {
-                        format!("a screen of its own: PgUp and PgDn scroll; {back} goes back")
-                    }
-                });
-            }
-            ("/tui", None, _) => self.say("`/tui inline` or `/tui full`"),
-            (_, _, Some("on")) => self.writing.set_vim(true),
-            (_, _, Some("off")) => self.writing.set_vim(false),
-            (_, _, Some(_)) => self.say("`/vim on` or `/vim off`"),
-            (_, _, None) => self.writing.set_vim(self.writing.vim.is_none()),
-        }
     }
 
     fn send_now(&mut self, draft: Draft) -> Vec<Effect> {
@@ -358,8 +338,12 @@ impl App {
         self.last_escape = Some(self.now);
         if is_second && let Some(draft) = self.outgoing.queue.take_last() {
             self.last_escape = None;
+            let text = shown_line(draft.expanded().trim());
             self.writing.put_in_place(draft);
-            self.say("taken back");
+            self.say(match self.settings.screen_reader {
+                true => format!("taken back: {text}"),
+                false => "taken back".to_owned(),
+            });
             return Vec::new();
         }
         match self.phase {
@@ -452,4 +436,32 @@ fn wanted(asked: Asked) -> Vec<Effect> {
 /// A path such as `/etc/hosts` is not a command.
 fn is_path(word: &str) -> bool {
     word[1..].contains('/')
+}
+
+/// Commands about the terminal itself: what is not said is switched over.
+fn set_up(app: &mut App, command: &str, wanted: Option<&str>) {
+    let layout = match wanted {
+        Some("inline") => Some(Layout::Inline),
+        Some("full") => Some(Layout::Full),
+        Some(_) => None,
+        None => Some(app.layout.other()),
+    };
+    match (command, layout, wanted) {
+        ("/tui", Some(layout), _) => {
+            app.layout = layout;
+            app.scrolling.follow_end();
+            let back = app.settings.keymap.way(Action::Layout);
+            app.say(match layout {
+                Layout::Inline => "inline: the terminal scrolls".to_owned(),
+                Layout::Full => {
+                    format!("full screen: PgUp, PgDn and the wheel scroll; {back} goes back")
+                }
+            });
+        }
+        ("/tui", None, _) => app.say("`/tui inline` or `/tui full`"),
+        (_, _, Some("on")) => app.writing.set_vim(true),
+        (_, _, Some("off")) => app.writing.set_vim(false),
+        (_, _, Some(_)) => app.say("`/vim on` or `/vim off`"),
+        (_, _, None) => app.writing.set_vim(app.writing.vim.is_none()),
+    }
 }

@@ -7,7 +7,7 @@ use windlass_core::id::QuestionId;
 
 use crate::Moment;
 use crate::dialog::{Comments, Dialog, Pressed};
-use crate::keys::Key;
+use crate::keys::{Direction, Key};
 
 /// Open questions, the one that is shown first.
 #[derive(Default)]
@@ -92,6 +92,17 @@ impl Questions {
     /// Nothing is followed any more.
     pub fn clear(&mut self) {
         self.dialogs.clear();
+    }
+
+    /// Scrolls the text of the first one, between its first row and `last`.
+    pub(super) fn scroll(&mut self, direction: Direction, rows: usize, last: usize) {
+        if let Some(dialog) = self.dialogs.first_mut() {
+            let top = match direction {
+                Direction::Up => dialog.top.saturating_sub(rows),
+                Direction::Down => dialog.top + rows,
+            };
+            dialog.top = top.min(last);
+        }
     }
 
     /// Shows the next one.

@@ -45,6 +45,16 @@ impl Saved {
         }
     }
 
+    /// What a new conversation in the same directory is offered: the text. What was on its way to this conversation
+    /// is not sent in another, unless nothing was said in it yet.
+    pub fn for_directory(app: &App) -> Self {
+        let saved = Self::of(app);
+        match app.story.is_some() {
+            true => Self { draft: saved.draft, aside: saved.aside, ..Self::default() },
+            false => saved,
+        }
+    }
+
     /// Gives back what was written before. A message that was on its way is offered again, unless the journal has it:
     /// `said` are the last messages there.
     pub fn restore(self, app: &mut App, said: &[String]) {
@@ -65,7 +75,7 @@ impl Saved {
             None => {}
         }
         if !writing.composer.is_empty() || !outgoing.queue.is_empty() {
-            app.say("what you had written is back");
+            app.say("what you had not sent is back");
         }
     }
 }

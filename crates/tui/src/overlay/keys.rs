@@ -1,4 +1,4 @@
-//! Which key does what, and other keys by pressing them.
+//! The page of keys: which key does what, and binding another key by pressing it.
 
 use super::{Asked, Item, List, Target, ViewKind};
 use crate::keymap::{Action, Keymap, chord_name};
@@ -35,7 +35,7 @@ pub struct KeyList {
 pub enum Keys {
     /// These one after the other, and no others.
     Instead(Vec<Key>),
-    /// These too.
+    /// These beside the keys that it has.
     Besides(Vec<Key>),
     Default,
 }
@@ -91,7 +91,7 @@ impl KeyList {
                 format!("press the first of two keys for {action} · Esc keeps it as it is")
             }
             (Some(Waiting { pressed, .. }), _) => {
-                format!("{}, and then? Press the second key · Esc gives up", chord_name(pressed))
+                format!("{}, then press the second key · Esc cancels", chord_name(pressed))
             }
             (None, Some(said)) => said.clone(),
             (None, None) => self.list.status(),
@@ -100,6 +100,11 @@ impl KeyList {
 
     pub fn say(&mut self, words: impl Into<String>) {
         self.said = Some(words.into());
+    }
+
+    /// Whether the next key is bound.
+    pub fn is_waiting(&self) -> bool {
+        self.waiting.is_some()
     }
 
     pub fn press(&mut self, key: Key, rows: usize) -> Asked {

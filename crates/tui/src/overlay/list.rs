@@ -94,13 +94,13 @@ impl List {
         if self.is_typing {
             let keys = match self.kind {
                 ViewKind::Sessions(Conversations::OfDirectory) => {
-                    "Enter opens · Del archives · Tab all directories · Esc"
+                    "Enter opens · Del archives · Tab all directories · Esc closes"
                 }
                 ViewKind::Sessions(Conversations::Everywhere) => {
-                    "Enter opens · Del archives · Tab archived ones · Esc"
+                    "Enter opens · Del archives · Tab archived ones · Esc closes"
                 }
                 ViewKind::Sessions(Conversations::Archived) => {
-                    "Enter takes it back and opens it · Del takes it back · Tab this directory · Esc"
+                    "Enter restores and opens · Del restores · Tab this directory · Esc closes"
                 }
                 _ => "Enter · Esc",
             };
@@ -108,22 +108,22 @@ impl List {
         }
         let keys = match self.kind {
             ViewKind::Tasks => {
-                "Enter watch · t transcript · p pause · r resume · c cancel · / search · Esc"
+                "Enter watch · t transcript · p pause · r resume · c cancel · / find · Esc close"
             }
-            ViewKind::Inbox => "Enter answer · / search · Esc",
+            ViewKind::Inbox => "Enter answer · / find · Esc close",
             ViewKind::Workflows => {
-                "Enter steps · t transcript · p pause · r resume · c cancel · / search · Esc"
+                "Enter steps · t transcript · p pause · r resume · c cancel · / find · Esc close"
             }
             ViewKind::Workers => {
-                "Enter transcript · p pause · r resume · c cancel · / search · Esc"
+                "Enter transcript · p pause · r resume · c cancel · / find · Esc close"
             }
-            ViewKind::Commitments => "/ search · Esc",
-            ViewKind::Roles => "Enter takes the role · Esc",
+            ViewKind::Commitments => "/ find · Esc close",
+            ViewKind::Roles => "Enter take the role · Esc close",
             ViewKind::Help => {
-                "Enter: press another key · a besides · c two keys · x default · / search · Esc"
+                "Enter rebind · a add a key · c two-key chord · x default · / find · Esc close"
             }
             ViewKind::Agents => {
-                "Enter transcript · m message · p pause · r resume · c cancel · Esc"
+                "Enter transcript · m message · p pause · r resume · c cancel · Esc close"
             }
             _ => "Enter · Esc",
         };

@@ -2,9 +2,11 @@
 
 use windlass_term::strip_controls;
 
+use super::scroll_speed::ScrollSpeed;
 use super::{Asked, DiffOf, ViewKind};
-use crate::keys::{Code, Key};
-use crate::text::rows;
+use crate::Moment;
+use crate::keys::{Code, Direction, Key};
+use crate::text::broken;
 
 /// One line of a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,6 +41,7 @@ pub struct Page {
     /// The lines as they are seen at this width.
     laid: Laid,
     top: usize,
+    speed: ScrollSpeed,
     /// Until it is laid out, its end is not known.
     opens_at_end: bool,
     is_unfolded: bool,
@@ -74,6 +77,7 @@ impl Page {
             lines,
             laid: Laid::default(),
             top: 0,
+            speed: ScrollSpeed::default(),
             opens_at_end: false,
             is_unfolded: false,
             search: Search::default(),
@@ -93,8 +97,8 @@ impl Page {
             let first = self.laid.rows.get(self.top).map(|row| row.line);
             let is_seen = |(_, line): &(usize, &PageLine)| self.is_unfolded || !line.is_folded;
             let seen = self.lines.iter().enumerate().filter(is_seen);
-            let broken = seen.flat_map(|(number, line)| {
-                let rows = rows(&line.text, columns).into_iter().enumerate();
+            let laid = seen.flat_map(|(number, line)| {
+                let rows = broken(&line.text, columns).into_iter().enumerate();
                 let row = move |(at, text)| Row {
                     text,
                     is_heading: line.is_heading && at == 0,
@@ -102,7 +106,7 @@ impl Page {
                 };
                 rows.map(row)
             });
-            self.laid = Laid { columns, rows: broken.collect() };
+            self.laid = Laid { columns, rows: laid.collect() };
             if let Some(first) = first {
                 let same = self.laid.rows.iter().position(|row| row.line >= first);
                 self.top = same.unwrap_or(self.top);
@@ -142,16 +146,21 @@ impl Page {
         self.search.is_typing.then(|| 1 + crate::text::width(&self.search.words))
     }
 
-    pub fn press(&mut self, key: Key, height: usize) -> Asked {
+    pub fn press(&mut self, key: Key, height: usize, now: Moment) -> Asked {
         if self.search.is_typing {
             return self.press_search(key, height);
         }
         let page = height.saturating_sub(1).max(1);
+        if let Some(direction) = line_step(key) {
+            // No row is passed over unseen.
+            let rows = self.speed.step(direction, now).min(page) as isize;
+            self.scroll(if direction == Direction::Up { -rows } else { rows }, height);
+            return Asked::Nothing;
+        }
+        self.speed.stop();
         match key.code {
             Code::Escape | Code::Char('q') if !key.ctrl && !key.alt => return Asked::Close,
             Code::Char('c' | 't' | 'd') if key.ctrl => return Asked::Close,
-            Code::Up | Code::Char('k') => self.scroll(-1, height),
-            Code::Down | Code::Char('j') | Code::Enter => self.scroll(1, height),
             Code::PageUp | Code::Char('b') => self.scroll(-(page as isize), height),
             Code::PageDown | Code::Char(' ' | 'f') => self.scroll(page as isize, height),
             Code::Home | Code::Char('g') => self.top = 0,
@@ -241,5 +250,14 @@ impl Page {
         let rows = self.laid.rows.iter().enumerate().take(self.top);
         let found = rows.rev().find(|(_, row)| self.matches(&row.text));
         self.top = found.map_or(self.top, |(at, _)| at);
+    }
+}
+
+/// The way that a key scrolls by single rows.
+fn line_step(key: Key) -> Option<Direction> {
+    match key.code {
+        Code::Up | Code::Char('k') => Some(Direction::Up),
+        Code::Down | Code::Char('j') | Code::Enter => Some(Direction::Down),
+        _ => None,
     }
 }

@@ -84,7 +84,7 @@ impl Console {
 
     async fn run_editor(&self, path: &Path) -> Result<bool, String> {
         let Some((program, arguments)) = self.editor.split_first() else {
-            return Err("there is no editor: set EDITOR".to_owned());
+            return Err("no editor: set `EDITOR`".to_owned());
         };
         let mut command = tokio::process::Command::new(program);
         command.args(arguments).arg(path).current_dir(&self.workspace);
@@ -102,7 +102,7 @@ impl Console {
         let text = windlass_core::text::prefix(text, CLIPBOARD_BYTES);
         self.painter.write(&format!("\u{1b}]52;c;{}\u{7}", base64(text.as_bytes())))?;
         Ok(match is_whole {
-            true => "handed to the terminal's clipboard",
+            true => "sent to the terminal's clipboard",
             false => "only the first 100 kB fit into the terminal's clipboard",
         })
     }

@@ -77,13 +77,15 @@ impl Drafts {
         if saved == self.saved && !self.is_failing {
             return None;
         }
-        let names = [self.directory.clone(), session.to_string()];
-        let kept = names.iter().try_for_each(|name| self.files.save(name, &saved));
+        let kept = self
+            .files
+            .save(&session.to_string(), &saved)
+            .and_then(|()| self.files.save(&self.directory, &Saved::for_directory(app)));
         self.saved = saved;
         let was_failing = std::mem::replace(&mut self.is_failing, kept.is_err());
         let error = kept.err().filter(|_| !was_failing)?;
         tracing::warn!(%error, "the draft could not be kept");
-        Some(format!("what you write cannot be kept: {error}"))
+        Some(format!("your draft cannot be saved: {error}"))
     }
 
     pub fn remember(&self, text: &str) {

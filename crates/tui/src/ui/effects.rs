@@ -6,7 +6,8 @@ use windlass_core::injection::Control;
 use super::{Done, Failed, Ui};
 use crate::app::{Binding, Effect, Input};
 use crate::composer::Draft;
-use crate::host::Clipboard;
+use crate::host::{Clipboard, Host};
+use crate::keymap::Keymap;
 
 impl Ui {
     pub(super) async fn carry_out(&mut self, effect: Effect) -> Result<(), Failed> {
@@ -43,7 +44,10 @@ impl Ui {
             Effect::Pause(task) => self.jobs.control(task, Control::Pause),
             Effect::Resume(task) => self.jobs.control(task, Control::Resume),
             Effect::Cancel(task) => self.jobs.control(task, Control::Cancel { reason: None }),
-            Effect::Bind(binding) => return self.bind(&binding).await,
+            Effect::Bind(binding) => {
+                let bound = keep_binding(&*self.host, &mut self.options.settings.keymap, &binding);
+                return self.inputs(vec![bound]).await;
+            }
             Effect::IndexFiles => self.jobs.index_files(self.options.workspace.clone()),
             Effect::Copy(text) => match self.options.clipboard.clone() {
                 Clipboard::Program(words) => self.jobs.copy(words, text),
@@ -109,7 +113,7 @@ impl Ui {
             Done::Due(task) => self.drive(task),
             Done::Listed => {
                 let kind = self.app.overlay.as_ref().map(|overlay| overlay.kind().clone());
-                kind.into_iter().for_each(|kind| self.load(kind));
+                kind.into_iter().for_each(|kind| self.refresh(kind));
                 Ok(())
             }
         }
@@ -126,19 +130,6 @@ impl Ui {
         Ok(())
     }
 
-    /// Keeps a binding in the person's configuration, and uses it from now on.
-    async fn bind(&mut self, binding: &Binding) -> Result<(), Failed> {
-        let keys = binding.keys.as_deref();
-        let keymap = &self.options.settings.keymap;
-        let kept = keymap.rebound(binding.action, keys).and_then(|keymap| {
-            let place = self.host.bind(binding.action.as_str(), keys)?;
-            self.options.settings.keymap = keymap;
-            Ok(place)
-        });
-        let keymap = Box::new(self.options.settings.keymap.clone());
-        self.inputs(vec![Input::Bound { keymap, kept }]).await
-    }
-
     /// Lets the person write in their own editor, in the session's directory.
     async fn edit(&mut self, text: &str) -> Result<(), Failed> {
         let path = match self.drafts.write_edit_file(text) {
@@ -153,4 +144,15 @@ impl Ui {
         let why = ran.err().map(Input::Notice);
         self.inputs(why.into_iter().chain([Input::Edited(written)]).collect()).await
     }
+}
+
+/// Keeps a binding in the person's configuration, and uses it from now on.
+fn keep_binding(host: &dyn Host, keymap: &mut Keymap, binding: &Binding) -> Input {
+    let keys = binding.keys.as_deref();
+    let kept = keymap.rebound(binding.action, keys).and_then(|rebound| {
+        let place = host.bind(binding.action.as_str(), keys)?;
+        *keymap = rebound;
+        Ok(place)
+    });
+    Input::Bound { keymap: Box::new(keymap.clone()), kept }
 }

@@ -8,7 +8,9 @@ use jiff::Timestamp;
 use tokio::io::AsyncWriteExt as _;
 use tokio::task::{JoinError, JoinSet};
 use windlass_coordinator::slash::{Effect as Followed, Reply, SlashInput};
-use windlass_coordinator::{Coordinator, Error, NewSession, ParkedWait, Settled, Talk};
+use windlass_coordinator::{
+    Coordinator, Error, NewSession, ParkedWait, Settled, Share, Talk, Uptake,
+};
 use windlass_core::axes::Axes;
 use windlass_core::id::{QuestionId, SessionId, TaskId};
 use windlass_core::injection::Control;
@@ -44,7 +46,10 @@ pub(super) struct Jobs {
     host: Arc<dyn Host>,
     user: String,
     new: NewSession,
+    share: Share,
     paint: Paint,
+    /// Whether the app says the mode by itself.
+    says_mode: bool,
 }
 
 impl Jobs {
@@ -55,7 +60,9 @@ impl Jobs {
             host,
             user: options.settings.user.clone(),
             new: options.new.clone(),
+            share: options.share,
             paint: options.settings.paint,
+            says_mode: options.settings.screen_reader,
         }
     }
 
@@ -74,13 +81,14 @@ impl Jobs {
     /// Continues the conversation, or begins it.
     pub fn send(&mut self, session: SessionId, draft: Draft, text: String) {
         let (coordinator, host) = (self.coordinator.clone(), self.host.clone());
-        let (new, user) = (self.new.clone(), self.user.clone());
+        let (new, user, share) = (self.new.clone(), self.user.clone(), self.share);
         self.set.spawn(async move {
             let text = host.message(&text);
             let session = coordinator.session(session);
             let sent = async {
                 session.begin(new).await?;
-                session.conversation().send(Talk::here(text, user)).await
+                let talk = Talk { share, ..Talk::here(text, user) };
+                session.conversation().send(talk).await
             };
             match sent.await {
                 Ok(sent) => Done::Work(sent.task()),
@@ -132,18 +140,33 @@ impl Jobs {
         });
     }
 
+    /// Sees to it that what was sent to a task is read: a segment that is about to end reads nothing any more.
+    pub fn wait_for_uptake(&mut self, task: TaskId) {
+        let coordinator = self.coordinator.clone();
+        self.set.spawn(async move {
+            match coordinator.messages().wait_for_uptake(task).await {
+                Ok(Uptake::AfterResume) => Done::Due(task),
+                Ok(Uptake::NothingToDo | Uptake::ByService) | Err(_) => Done::Inputs(Vec::new()),
+            }
+        });
+    }
+
     /// Runs a slash command; its reply is laid out for so many columns.
     pub fn slash(&mut self, session: SessionId, line: String, columns: usize) {
         let (coordinator, host) = (self.coordinator.clone(), self.host.clone());
         let (new, user, paint) = (self.new.clone(), self.user.clone(), self.paint);
+        let (share, says_mode) = (self.share, self.says_mode);
         self.set.spawn(async move {
             let session = coordinator.session(session);
             let ran = async {
                 session.begin(new).await?;
-                session.run(SlashInput::here(line.clone(), user)).await
+                session.run(SlashInput { share, ..SlashInput::here(line.clone(), user) }).await
             };
             match ran.await {
                 Ok(Reply { effect: Followed::Work { task }, .. }) => Done::Work(task),
+                Ok(Reply { effect: Followed::Axes { .. }, .. }) if says_mode => {
+                    Done::Session(Vec::new())
+                }
                 Ok(Reply { effect: Followed::Axes { axes }, .. }) => {
                     let line = paint.dim(&format!("mode: {axes}"));
                     Done::Session(vec![Input::Print(Entry::note(line))])
@@ -229,11 +252,15 @@ impl Jobs {
         });
     }
 
-    /// Reads a page.
-    pub fn read(&mut self, read: impl FnOnce() -> Result<Overlay, Error> + Send + 'static) {
+    /// Reads a page, which becomes this input.
+    pub fn read(
+        &mut self,
+        input: fn(Box<Overlay>) -> Input,
+        read: impl FnOnce() -> Result<Overlay, Error> + Send + 'static,
+    ) {
         let host = self.host.clone();
         self.set.spawn_blocking(move || match read() {
-            Ok(overlay) => Done::Inputs(vec![Input::Loaded(Box::new(overlay))]),
+            Ok(overlay) => Done::Inputs(vec![input(Box::new(overlay))]),
             Err(error) => Done::Inputs(vec![Input::Notice(host.explain(error))]),
         });
     }

@@ -9,13 +9,14 @@ use windlass_core::id::TaskId;
 use windlass_term::Paint;
 
 use super::{PAGE_CHECK, Ui};
-use crate::app::Input;
+use crate::app::{Input, Settings};
 use crate::overlay::{Overlay, Page, ViewKind};
 
 /// What a job needs to read a page.
 struct Reader {
     coordinator: Coordinator,
     paint: Paint,
+    settings: Settings,
     workspace: std::path::PathBuf,
     followed: Option<TaskId>,
     session: windlass_core::id::SessionId,
@@ -30,16 +31,32 @@ impl Ui {
             self.take_in(Input::Loaded(Box::new(Overlay::Keys(page))));
             return;
         }
-        let reader = Reader {
-            coordinator: self.coordinator.clone(),
-            paint: self.options.settings.paint,
-            workspace: self.options.workspace.clone(),
-            followed: self.conversation.task,
-            session: self.conversation.session,
-            columns: self.app.size.room(),
-        };
-        self.jobs.read(move || reader.read(kind));
+        read(self, kind, Input::Loaded);
     }
+
+    /// Reads a page again that is open.
+    pub(super) fn refresh(&mut self, kind: ViewKind) {
+        match kind {
+            ViewKind::Help => self.load(kind),
+            kind => {
+                self.reload_at = Some(tokio::time::Instant::now() + PAGE_CHECK);
+                read(self, kind, Input::Refreshed);
+            }
+        }
+    }
+}
+
+fn read(ui: &mut Ui, kind: ViewKind, input: fn(Box<Overlay>) -> Input) {
+    let reader = Reader {
+        coordinator: ui.coordinator.clone(),
+        paint: ui.options.settings.paint,
+        settings: ui.app.settings.clone(),
+        workspace: ui.options.workspace.clone(),
+        followed: ui.conversation.task,
+        session: ui.conversation.session,
+        columns: ui.app.size.room(),
+    };
+    ui.jobs.read(input, move || reader.read(kind));
 }
 
 impl Reader {

@@ -11,11 +11,10 @@ use tokio::time::Instant;
 
 use crate::app::App;
 use crate::host::{Layout, Options};
-use crate::screen::{Abilities, Frame, Screen, Size};
+use crate::screen::{Abilities, Screen, Size};
 use crate::terminal::{self, Terminal};
-use crate::text;
 use crate::transcript::{Entry, REPRINTED_ROWS};
-use crate::view;
+use crate::view::{self, WholeScreen};
 
 /// At most about sixty frames a second.
 pub(super) const SHORTEST_FRAME: Duration = Duration::from_millis(16);
@@ -30,6 +29,8 @@ pub(super) struct Painter {
     layout: Layout,
     is_raw: bool,
     has_title: bool,
+    /// Whether the wheel scrolls the whole-screen layout.
+    has_mouse: bool,
     rewraps: bool,
     /// Whether something changed since the last frame.
     pub is_dirty: bool,
@@ -37,7 +38,7 @@ pub(super) struct Painter {
     must_reprint: bool,
     last_paint: Option<Instant>,
     resize_by: Option<Instant>,
-    full_rows: Vec<String>,
+    whole_screen: WholeScreen,
     /// Whether the last row that was printed is empty.
     is_blank: bool,
 }
@@ -51,12 +52,13 @@ impl Painter {
             layout: options.layout,
             is_raw: false,
             has_title: options.title,
+            has_mouse: options.mouse,
             rewraps: options.rewrap,
             is_dirty: true,
             must_reprint: false,
             last_paint: None,
             resize_by: None,
-            full_rows: Vec::new(),
+            whole_screen: WholeScreen::default(),
             is_blank: false,
         })
     }
@@ -84,9 +86,13 @@ impl Painter {
             text = self.screen.set_title(&app.title());
         }
         text += &self.screen.set_shape(app.writing.cursor_shape());
+        text += &self.screen.set_mouse(self.has_mouse && app.layout == Layout::Full);
         text += &match view::overlay(app) {
             Some(frame) => self.screen.paint_overlay(&frame),
-            None if app.layout == Layout::Full => self.paint_full(app),
+            None if app.layout == Layout::Full => {
+                let frame = self.whole_screen.frame(app);
+                self.screen.paint_overlay(&frame)
+            }
             None => self.paint_inline(app),
         };
         if text.is_empty() {
@@ -100,11 +106,11 @@ impl Painter {
     fn notice_form(&mut self, app: &App) {
         if self.layout != app.layout {
             self.layout = app.layout;
-            self.full_rows.clear();
+            self.whole_screen.clear();
         }
         if self.is_raw != app.is_raw {
             self.is_raw = app.is_raw;
-            self.full_rows.clear();
+            self.whole_screen.clear();
             // Whoever keeps the scrollback as it is gets what follows in the other form.
             self.must_reprint |= self.rewraps && app.layout == Layout::Inline;
         }
@@ -127,26 +133,6 @@ impl Painter {
         self.screen.paint(&rows, &zone)
     }
 
-    /// The same on the alternate screen: the end of what was printed above the zone.
-    fn paint_full(&mut self, app: &mut App) -> String {
-        let size = app.size;
-        let zone = view::zone(app);
-        if app.transcript.postpone_new() || self.full_rows.is_empty() {
-            let rows = app.transcript.rows(app.form(), REPRINTED_ROWS);
-            // Nothing is broken here but by us.
-            self.full_rows = rows.iter().flat_map(|row| text::rows(row, size.room())).collect();
-        }
-        let room = size.rows.saturating_sub(zone.rows.len());
-        let last = self.full_rows.len().saturating_sub(room);
-        app.scrolled = app.scrolled.min(last);
-        let top = last.saturating_sub(app.scrolled);
-        let mut rows: Vec<String> = self.full_rows.iter().skip(top).take(room).cloned().collect();
-        rows.resize(room, String::new());
-        rows.extend(zone.rows);
-        let cursor = zone.cursor.map(|(row, column)| (room + row, column));
-        self.screen.paint_overlay(&Frame { rows, cursor })
-    }
-
     /// The window changes its size; more changes may follow.
     pub fn resize_soon(&mut self) {
         self.resize_by = Some(Instant::now() + RESIZE_PAUSE);
@@ -162,7 +148,7 @@ impl Painter {
                 false => self.screen.reflow(),
             }
         }
-        self.full_rows.clear();
+        self.whole_screen.clear();
         Some(size)
     }
 

@@ -146,8 +146,11 @@ impl Ui {
         if self.conversation.task != Some(task) {
             self.follow(task)?;
         }
-        if self.driver.start(task, &self.options.settings.user)? {
-            self.take_in(Input::Phase(Phase::Working));
+        match self.driver.start(task, &self.options.settings.user)? {
+            true => {
+                self.take_in(Input::Phase(Phase::Working));
+            }
+            false => self.jobs.wait_for_uptake(task),
         }
         Ok(())
     }
@@ -186,6 +189,8 @@ impl Ui {
         if blocked && self.coordinator.inbox().below(task)?.is_empty() {
             return self.drive(task);
         }
+        // So may a message.
+        self.jobs.wait_for_uptake(task);
         Ok(())
     }
 
@@ -194,7 +199,7 @@ impl Ui {
         self.drafts.save(&self.app, self.conversation.session);
         let mut background = None;
         if let Some(task) = self.driver.stop() {
-            let words = "leaving: the running step ends first, at most 10 seconds".to_owned();
+            let words = "leaving: waiting for the running step, at most 10 seconds".to_owned();
             self.take_in(Input::Notice(words));
             // A terminal that has gone shows nothing.
             let _ = self.console.painter.paint(&mut self.app);

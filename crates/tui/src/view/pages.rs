@@ -2,7 +2,7 @@
 
 use windlass_term::wrap::cut_columns;
 
-use super::look;
+use super::{look, spoken};
 use crate::app::App;
 use crate::overlay::{List, Overlay, Target};
 use crate::screen::{Frame, Size};
@@ -39,7 +39,7 @@ fn broken(status: &str, room: usize) -> Vec<String> {
             Some(row) if width(row) + width(BETWEEN) + width(part) <= room => {
                 *row += &format!("{BETWEEN}{part}");
             }
-            _ => done.extend(crate::text::rows(part, room)),
+            _ => done.extend(crate::text::broken(part, room)),
         }
     }
     done
@@ -67,11 +67,17 @@ pub fn overlay(app: &mut App) -> Option<Frame> {
     let cursor = column.filter(|_| !keys.is_empty());
     all.extend(keys.iter().map(|row| paint.dim(row)));
     let cursor = cursor.map(|column| (bottom, column.min(size.room())));
-    Some(Frame { rows: all, cursor })
+    Some(match app.settings.screen_reader {
+        true => spoken::page(app, all, cursor),
+        false => Frame { rows: all, cursor },
+    })
 }
 
 fn header(app: &App, title: &str) -> String {
     let (paint, room) = (app.settings.paint, app.size.room());
+    if app.settings.screen_reader {
+        return cut_columns(&format!("{title}; {}", app.facts.mode().words()), room);
+    }
     let badge = app.facts.mode().badge(paint, look(app));
     let title = paint.bold(&crate::text::cut(title, room));
     let used = painted_width(&badge) + painted_width(&title) + 2;
@@ -92,13 +98,14 @@ fn list_rows(app: &App, list: &List, rows: usize) -> Vec<String> {
         None => Vec::new(),
     };
     let below: Vec<String> =
-        preview.iter().flat_map(|line| crate::text::rows(line, room)).take(rows / 2).collect();
+        preview.iter().flat_map(|line| crate::text::broken(line, room)).take(rows / 2).collect();
     let for_items = rows - if below.is_empty() { 0 } else { below.len() + 1 };
     let first = list.first(for_items);
     let line = |(at, item): (usize, &&crate::overlay::Item)| {
         let line = cut_columns(&item.line, room.saturating_sub(2));
         match (item.target, at == list.selected()) {
             (Target::Heading, _) => paint.bold(&line),
+            (_, true) if app.settings.screen_reader => format!("{}{line}", spoken::SELECTED),
             (_, true) => format!("{} {}", paint.cyan("❯"), paint.bold(&line)),
             (_, false) => format!("  {line}"),
         }

@@ -1,11 +1,12 @@
 //! The header and the bottom line: mode, current activity, what was used.
 
-use windlass_term::{Paint, StatusPart, wrap::cut_columns};
+use windlass_term::{Paint, StatusPart, numbers, wrap::cut_columns};
 
 use super::look;
 use crate::app::{App, Phase};
 use crate::composer::vim::{Mode, Vim};
-use crate::text::{cut, painted_width, rows, width};
+use crate::host::Layout;
+use crate::text::{broken, cut, painted_width, width};
 
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 /// Columns that stay for the current activity.
@@ -53,7 +54,7 @@ pub fn bottom(app: &App, has_header: bool) -> Vec<String> {
     if used > room {
         // Repair and review are said in full, in as many rows as that takes (MS-100).
         let most = (app.size.rows / 2).max(1);
-        return rows(&badge, room).into_iter().take(most).collect();
+        return broken(&badge, room).into_iter().take(most).collect();
     }
     let rest = room - used;
     if rest < ACTIVITY / 2 {
@@ -70,10 +71,19 @@ fn line(app: &App, room: usize) -> String {
     if let Some(notice) = app.notice.text() {
         return paint.yellow(&cut(notice, room));
     }
-    let mode = vim_mode(app);
-    let used = width(mode);
-    let rest = activity_and_usage(app, room.saturating_sub(used));
-    format!("{}{rest}", paint.bold(mode))
+    let lead = format!("{}{}", rows_below(app), vim_mode(app));
+    let rest = activity_and_usage(app, room.saturating_sub(width(&lead)));
+    format!("{}{rest}", paint.bold(&lead))
+}
+
+/// How much is below what is in sight, where that is not the end.
+fn rows_below(app: &App) -> String {
+    match app.scrolling.rows_below() {
+        Some(below) if app.layout == Layout::Full => {
+            format!("{} below · ", numbers::plural(below, "row"))
+        }
+        _ => String::new(),
+    }
 }
 
 /// What keys mean, where they are not typed.

@@ -6,9 +6,10 @@ use std::time::Duration;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use windlass_core::id::TaskId;
-use windlass_tui::app::{Binding, Effect, Input, Phase, Settings};
+use windlass_tui::app::{Binding, Effect, Input, Phase, Saved, Settings};
+use windlass_tui::composer::Draft;
 use windlass_tui::dialog::QUIET;
-use windlass_tui::keys::{Code, Decoder, Event, Key};
+use windlass_tui::keys::{Code, Decoder, Direction, Event, Key};
 use windlass_tui::overlay::{Item, List, Overlay, Page, PageLine, Target, ViewKind};
 use windlass_tui::screen::Size;
 use windlass_tui::view;
@@ -32,7 +33,26 @@ enum Step {
     Reply(String),
     NotSent,
     Edited(Option<String>),
+    /// What a terminal answers or reports, each by itself.
+    Answer(&'static [u8]),
+    Wheel(Direction, usize),
 }
+
+/// Answers of real terminals to questions that somebody may have asked, a report of the focus, and clicks.
+const ANSWERS: &[&[u8]] = &[
+    b"\x1b[?5u",
+    b"\x1b[?62;22c",
+    b"\x1b[>1;10;0c",
+    b"\x1b]11;rgb:1e1e/1e1e/1e1e\x07",
+    b"\x1b]10;rgb:ffff/ffff/ffff\x1b\\",
+    b"\x1bP>|tmux 3.5a\x1b\\",
+    b"\x1b[12;40R",
+    b"\x1b[?2026;2$y",
+    b"\x1b[I",
+    b"\x1b[O",
+    b"\x1b[<0;5;12M",
+    b"\x1b[<0;5;12m",
+];
 
 fn key() -> impl Strategy<Value = Key> {
     let code = prop_oneof![
@@ -64,6 +84,10 @@ fn step() -> impl Strategy<Value = Step> {
         2 => ".{0,60}".prop_map(Step::Reply),
         1 => Just(Step::NotSent),
         1 => prop::option::of(".{0,20}").prop_map(Step::Edited),
+        2 => prop::sample::select(ANSWERS).prop_map(Step::Answer),
+        2 => (prop::bool::ANY, 0usize..50).prop_map(|(up, row)| {
+            Step::Wheel(if up { Direction::Up } else { Direction::Down }, row)
+        }),
     ]
 }
 
@@ -78,6 +102,7 @@ fn play(steps: &[Step], vim: bool) -> Result<(), TestCaseError> {
     let task = world.begin("go");
     let mut decoder = Decoder::default();
     let mut watch = Watch { last_key: Duration::ZERO, asked_at: Duration::ZERO };
+    let mut is_rebound = false;
     for step in steps {
         let before = everything(&world);
         let is_key = matches!(step, Step::Key(_));
@@ -110,6 +135,14 @@ fn play(steps: &[Step], vim: bool) -> Result<(), TestCaseError> {
                 }
             }
             Step::Edited(text) => world.input(Input::Edited(text.clone())),
+            Step::Answer(bytes) => {
+                let written = world.app.writing.composer.draft().clone();
+                let mut events = decoder.push(bytes);
+                events.extend(decoder.expire());
+                events.into_iter().for_each(|event| world.input(Input::Terminal(event)));
+                prop_assert_eq!(&written, world.app.writing.composer.draft(), "{:?} typed", step);
+            }
+            Step::Wheel(direction, row) => world.wheel(*direction, *row),
         }
         for effect in std::mem::take(&mut world.effects) {
             if let Effect::Answer { .. } = &effect {
@@ -128,10 +161,22 @@ fn play(steps: &[Step], vim: bool) -> Result<(), TestCaseError> {
                 }
                 Effect::Bind(Binding { action, keys }) => {
                     let keymap = world.app.settings.keymap.rebound(action, keys.as_deref());
+                    is_rebound = true;
                     let (keymap, kept) = (Box::new(keymap.unwrap()), Ok(String::new()));
                     world.input(Input::Bound { keymap, kept });
                 }
                 _ => {}
+            }
+        }
+        if let Step::Key(key) = step
+            && !(vim || is_rebound)
+            && keeps_everything(*key)
+        {
+            let after = kept(&world);
+            for text in &before {
+                let is_kept = after.iter().any(|one| one.contains(text.as_str()))
+                    || world.app.writing.history.search(text, 0).is_some();
+                prop_assert!(is_kept, "{key:?} lost {text:?}; there is {after:?}");
             }
         }
         if !is_key && !matches!(step, Step::Edited(_)) {
@@ -177,6 +222,31 @@ fn page(kind: ViewKind) -> Overlay {
         preview: vec!["more about it".to_owned()],
     };
     Overlay::List(List::new(kind, "a list", (0..60).map(item).collect()))
+}
+
+/// Keys that edit nothing: what was written is still written, queued, put aside, on its way or in the history.
+fn keeps_everything(key: Key) -> bool {
+    let Key { code, ctrl, alt, .. } = key;
+    match code {
+        Code::Escape | Code::PageUp | Code::PageDown | Code::F(_) | Code::Insert => true,
+        Code::Up => alt,
+        Code::Char(char) if ctrl => "cglnopqrstvz".contains(char),
+        Code::Char(char) if alt => "acegilmnoqrstvw".contains(char),
+        _ => false,
+    }
+}
+
+/// Every text that is kept somewhere: besides those that are written, what was put aside.
+fn kept(world: &World) -> Vec<String> {
+    let saved = serde_json::to_value(Saved::of(&world.app)).unwrap();
+    let mut all = everything(world);
+    let aside: Option<Draft> = serde_json::from_value(saved["aside"].clone()).unwrap();
+    all.extend(aside.map(|draft| draft.expanded()));
+    all.extend(world.app.writing.searching.iter().map(|_| {
+        let draft: Draft = serde_json::from_value(saved["draft"].clone()).unwrap();
+        draft.expanded()
+    }));
+    all
 }
 
 /// Every text that is written and not sent.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use windlass_coordinator::views::OpenQuestion;
 use windlass_core::id::QuestionId;
-use windlass_core::question::PLAN_OPTIONS;
+use windlass_core::question::{BoundFile, PLAN_OPTIONS};
 use windlass_tui::app::{Effect, Input, Phase, Saved};
 use windlass_tui::keys::{Code, Key};
 
@@ -68,6 +68,42 @@ fn a_denial_can_carry_a_word_and_the_draft_comes_back() {
     world.types("move it aside\n");
     assert_eq!(answers(&mut world), ["Deny: move it aside"]);
     assert_eq!(world.app.writing.composer.text(), "my draft");
+}
+
+/// A command of git is bound to the absence of every hook: that is one line. Names are those of the workspace.
+#[test]
+fn files_that_do_not_exist_are_counted_where_they_are_many() {
+    let mut world = World::new(80, 24);
+    let mut asked = permission("git push");
+    let file = |path: String, hash: Option<&str>| BoundFile { path, hash: hash.map(str::to_owned) };
+    let binding = asked.row.question.binding.as_mut().unwrap();
+    binding.files = vec![file("/workspace/.git/config".to_owned(), Some("x"))];
+    binding.files.extend((0..9).map(|n| file(format!("/workspace/.git/hooks/{n}"), None)));
+    world.input(Input::Questions(vec![asked.clone()]));
+    let shown = world.shown();
+    assert!(shown.contains("\nfile .git/config\n"), "{shown}");
+    assert!(
+        shown.contains("\n9 files that do not exist: .git/hooks/0 … .git/hooks/8\n"),
+        "{shown}"
+    );
+    let mut world = World::new(80, 24);
+    asked.row.question.binding.as_mut().unwrap().files.truncate(2);
+    world.input(Input::Questions(vec![asked]));
+    let shown = world.shown();
+    assert!(shown.contains("\nfile .git/hooks/0 (does not exist)\n"), "{shown}");
+}
+
+/// A question leaves little room: what is queued is seen before the hint about its keys.
+#[test]
+fn a_queued_message_is_seen_below_a_long_question() {
+    let mut world = World::new(60, 16);
+    world.begin("go");
+    world.input(Input::Phase(Phase::Working));
+    world.types("wait for me\n");
+    let lines: Vec<String> = (0..3).map(|n| format!("echo {n}")).collect();
+    world.ask(&lines.join("\n"));
+    let shown = world.shown();
+    assert!(shown.contains("queued: wait for me"), "{shown}");
 }
 
 #[test]

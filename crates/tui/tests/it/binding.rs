@@ -48,7 +48,7 @@ fn a_key_is_bound_by_pressing_it() {
     assert_eq!(keep(&mut world), [(Action::Editor, Some("f4 ctrl+n".to_owned()))]);
     world.types("c");
     world.key(Key::ctrl('x'));
-    assert!(world.shown().contains("Ctrl+X, and then?"), "{}", world.shown());
+    assert!(world.shown().contains("Ctrl+X, then press the second key"), "{}", world.shown());
     world.types("e");
     assert_eq!(keep(&mut world), [(Action::Editor, Some("ctrl+x,e".to_owned()))]);
     world.types("x");

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use windlass_coordinator::files;
-use windlass_tui::app::{Effect, Input, Phase};
+use windlass_tui::app::{Effect, Input, Phase, Saved};
 use windlass_tui::composer::Draft;
 use windlass_tui::keys::{Code, Key};
 
@@ -116,6 +116,59 @@ fn escape_interrupts_and_twice_takes_the_last_message_back() {
     assert_eq!(world.app.writing.composer.text(), "later");
     world.input(Input::Phase(Phase::Idle));
     assert_eq!(world.take_effects(), []);
+}
+
+/// What was queued before an interrupt waits for the person; what they write after it is read first.
+#[test]
+fn a_message_after_an_interrupt_goes_before_the_queue() {
+    let mut world = World::new(80, 24);
+    world.begin("go");
+    world.input(Input::Phase(Phase::Working));
+    world.types("from before\n");
+    world.key(Key::plain(Code::Escape));
+    world.input(Input::Phase(Phase::Idle));
+    world.take_effects();
+    world.types("from after\n");
+    assert_eq!(world.take_effects(), [Effect::Send(Draft::of("from after"))]);
+    assert!(world.shown().contains("queued: from before"), "{}", world.shown());
+    assert!(world.shown().contains("the queue is on hold"), "{}", world.shown());
+    // It waits through that turn too, until it is sent on.
+    world.input(Input::NotSent { draft: Draft::of("from after"), why: "no".to_owned() });
+    world.key(Key::ctrl('c'));
+    world.input(Input::Phase(Phase::Working));
+    world.input(Input::Phase(Phase::Idle));
+    assert_eq!(world.take_effects(), []);
+    world.types("\n");
+    assert_eq!(world.take_effects(), [Effect::Send(Draft::of("from before"))]);
+    // Nothing is held any more.
+    world.input(Input::NotSent { draft: Draft::of("from before"), why: "no".to_owned() });
+    world.key(Key::ctrl('c'));
+    world.input(Input::Phase(Phase::Working));
+    world.types("the next\n");
+    world.input(Input::Phase(Phase::Idle));
+    assert_eq!(world.take_effects(), [Effect::Send(Draft::of("the next"))]);
+}
+
+/// A message that waits belongs to its conversation. Only the text is offered to another one of the directory.
+#[test]
+fn what_was_queued_for_a_conversation_is_not_sent_in_another() {
+    let mut world = World::new(80, 24);
+    world.types("a first message\n");
+    let saved = Saved::for_directory(&world.app);
+    let mut next = World::new(80, 24);
+    saved.restore(&mut next.app, &[]);
+    assert!(next.shown().contains("❯ a first message"), "nothing was said yet: {}", next.shown());
+    world.begin("a first message");
+    world.input(Input::Phase(Phase::Working));
+    world.types("queued\n");
+    world.types("a draft");
+    let mut next = World::new(80, 24);
+    Saved::for_directory(&world.app).restore(&mut next.app, &[]);
+    assert!(next.shown().contains("❯ a draft"), "{}", next.shown());
+    assert!(!next.shown().contains("queued"), "{}", next.shown());
+    let mut same = World::new(80, 24);
+    Saved::of(&world.app).restore(&mut same.app, &[]);
+    assert!(same.shown().contains("queued: queued"), "{}", same.shown());
 }
 
 #[test]

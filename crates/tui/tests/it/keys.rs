@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use windlass_tui::app::Effect;
 use windlass_tui::keymap::{Action, Keymap, Meaning, name, parse};
-use windlass_tui::keys::{Code, Decoder, Event, Key};
+use windlass_tui::keys::{Code, Decoder, Direction, Event, Key, Wheel};
 use windlass_tui::overlay::{DiffOf, ViewKind};
 
 use crate::world::{PLAIN, World, bindings, settings};
@@ -143,12 +143,56 @@ fn conflicting_and_unknown_bindings_are_refused() {
     }
 }
 
+#[test]
+fn the_wheel_is_read_and_clicks_are_not() {
+    let wheel = |direction, row| Event::Wheel(Wheel { direction, row });
+    let up = wheel(Direction::Up, 11);
+    assert_eq!(read(b"\x1b[<64;5;12M"), std::slice::from_ref(&up));
+    assert_eq!(read(b"\x1b[<68;5;12M"), [up], "with Shift held");
+    assert_eq!(read(b"\x1b[<65;5;1M"), [wheel(Direction::Down, 0)]);
+    assert_eq!(read(b"\x1b[<0;5;12M\x1b[<0;5;12m\x1b[<2;1;1M"), []);
+    assert_eq!(read(b"\x1b[<64M\x1b[<;;M\x1b[<99999999999;1;1M"), []);
+}
+
+#[test]
+fn shortcuts_are_the_same_keys_on_other_layouts() {
+    // Ctrl and the key of C on a Russian keyboard; the same key by itself types its letter.
+    assert_eq!(read(b"\x1b[1089::99;5u"), [Event::Key(Key::ctrl('c'))]);
+    assert_eq!(read(b"\x1b[1090::110;3u"), [Event::Key(Key::alt(Code::Char('n')))]);
+    assert_eq!(read(b"\x1b[1089::99;1u"), [Event::Key(Key::plain(Code::Char('с')))]);
+    // On a French one A and Q have changed places: the letter counts, where it is one.
+    assert_eq!(read(b"\x1b[97::113;5u"), [Event::Key(Key::ctrl('a'))]);
+}
+
+/// Old versions of screen do not mark pastes.
+#[test]
+fn several_lines_at_once_are_a_paste_where_none_is_marked() {
+    let text = "first line of what was copied\rsecond line of what was copied\rthird line";
+    let pasted = Event::Paste(text.replace('\r', "\n"));
+    assert_eq!(read(text.as_bytes()), std::slice::from_ref(&pasted));
+    let mut decoder = Decoder::default();
+    assert_eq!(decoder.push(text.as_bytes()), []);
+    assert_eq!(decoder.push(b"\rthe end\r"), []);
+    let whole = format!("{}\nthe end\n", text.replace('\r', "\n"));
+    assert_eq!(decoder.expire(), [Event::Paste(whole)]);
+    assert_eq!(decoder.push(b"\r"), [Event::Key(Key::plain(Code::Enter))]);
+    // A key that is none of the text ends it.
+    assert_eq!(decoder.push(text.as_bytes()), []);
+    assert_eq!(decoder.push(b"\x03"), [pasted, Event::Key(Key::ctrl('c'))]);
+    // What a slow connection held back was typed, and so is a long line with its Enter.
+    let typed = |text: &str| read(text.as_bytes()).len();
+    assert_eq!(typed("yes\rand then the tests\r"), 23);
+    assert_eq!(typed(&format!("{}\r", "x".repeat(100))), 101);
+}
+
 proptest! {
     #[test]
     fn bytes_in_pieces_are_read_as_in_one(
         text in "[a-zß漢🙂 \\x1b\\[\\]~;0-9:uA-Z\\r\\x03]{0,60}", cut in 0usize..60,
     ) {
         let bytes = text.as_bytes();
+        // Several lines at once may be a paste, in pieces they may be typed.
+        prop_assume!(bytes.len() < 64);
         let cut = cut.min(bytes.len());
         let mut decoder = Decoder::default();
         let mut pieces = decoder.push(&bytes[..cut]);

@@ -5,11 +5,13 @@
 mod keys;
 mod composing;
 mod modes;
+mod spoken;
 mod asking;
 mod binding;
 mod pages;
 mod looks;
 mod screen;
+mod scrolling;
 mod terminal;
 mod vim;
 mod anything;

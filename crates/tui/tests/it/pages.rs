@@ -1,9 +1,13 @@
 //! Pages over the screen: scrolled, searched, with the mode in their header.
 
+use std::time::Duration;
+
 use windlass_core::id::{SessionId, TaskId};
 use windlass_tui::app::{Effect, Input};
 use windlass_tui::keys::{Code, Key};
-use windlass_tui::overlay::{Conversations, Item, List, Overlay, Page, PageLine, Target, ViewKind};
+use windlass_tui::overlay::{
+    Conversations, DiffOf, Item, List, Overlay, Page, PageLine, Target, ViewKind,
+};
 
 use crate::world::World;
 
@@ -37,7 +41,6 @@ fn world(overlay: Overlay) -> World {
 #[test]
 fn a_page_is_scrolled_searched_jumped_and_unfolded() {
     let mut world = world(page(100));
-    let top = |world: &mut World| world.shown().lines().nth(1).unwrap_or_default().to_owned();
     assert_eq!(top(&mut world), "heading 0");
     world.types("]");
     assert_eq!(top(&mut world), "heading 20");
@@ -49,6 +52,69 @@ fn a_page_is_scrolled_searched_jumped_and_unfolded() {
     assert!(world.shown().contains("hidden 39"), "{}", world.shown());
     world.key(Key::plain(Code::Escape));
     assert!(world.app.overlay.is_none());
+}
+
+/// The first row of the page.
+fn top(world: &mut World) -> String {
+    world.shown().lines().nth(1).unwrap_or_default().to_owned()
+}
+
+fn numbered(kind: ViewKind) -> Overlay {
+    let lines = (0..400).map(|n| PageLine::of(format!("line {n}")));
+    Overlay::Page(Page::new(kind, "numbered", lines.collect()))
+}
+
+#[test]
+fn a_single_step_scrolls_one_row_and_quick_ones_go_further() {
+    let mut world = world(numbered(ViewKind::Diff(DiffOf::Task)));
+    assert_eq!(top(&mut world), "line 0");
+    // One at a time, however many.
+    for _ in 0..20 {
+        world.key(Key::plain(Code::Down));
+        world.wait(Duration::from_millis(400));
+    }
+    assert_eq!(top(&mut world), "line 20");
+    // A notch of the wheel is three arrows at once.
+    (0..3).for_each(|_| world.key(Key::plain(Code::Up)));
+    assert_eq!(top(&mut world), "line 17");
+    world.wait(Duration::from_millis(400));
+    // Held down, it repeats.
+    let mut before = 17;
+    let mut steps = Vec::new();
+    for _ in 0..30 {
+        world.key(Key::plain(Code::Char('j')));
+        world.wait(Duration::from_millis(33));
+        let now: usize = top(&mut world).trim_start_matches("line ").parse().unwrap();
+        steps.push(now - before);
+        before = now;
+    }
+    assert_eq!(steps[..6], [1; 6], "the first are exact: {steps:?}");
+    assert!(steps.is_sorted(), "it only gets faster: {steps:?}");
+    // Never more than a page less one row, so that each row was in sight.
+    assert_eq!(steps[29], 8, "{steps:?}");
+}
+
+#[test]
+fn another_direction_a_pause_or_another_key_scrolls_exactly_again() {
+    let hold = |world: &mut World| (0..30).for_each(|_| world.key(Key::plain(Code::Down)));
+    let step = |world: &mut World, key: Code| {
+        let number = |row: String| row.trim_start_matches("line ").parse::<usize>().unwrap();
+        let before = number(top(world));
+        world.key(Key::plain(key));
+        number(top(world)).abs_diff(before)
+    };
+    for kind in [ViewKind::Diff(DiffOf::Turn), ViewKind::Transcript { task: None }] {
+        let mut world = world(numbered(kind));
+        hold(&mut world);
+        assert!(step(&mut world, Code::Down) > 1);
+        assert_eq!(step(&mut world, Code::Up), 1, "the other way");
+        hold(&mut world);
+        world.wait(Duration::from_millis(300));
+        assert_eq!(step(&mut world, Code::Down), 1, "after a pause");
+        hold(&mut world);
+        world.key(Key::plain(Code::Home));
+        assert_eq!(step(&mut world, Code::Down), 1, "after another key");
+    }
 }
 
 #[test]
@@ -174,4 +240,17 @@ fn a_conversation_is_archived_and_taken_back() {
     let reopened = [Effect::Archive(session, false), Effect::OpenSession(session)];
     assert_eq!(world.take_effects(), reopened);
     assert!(world.app.overlay.is_none());
+}
+
+/// A slow machine has read the list again when the person is already elsewhere.
+#[test]
+fn a_page_that_was_left_does_not_come_back() {
+    let runs = || Overlay::List(List::new(ViewKind::Workflows, "workflows", Vec::new()));
+    let mut world = world(runs());
+    world.input(Input::Loaded(Box::new(page(5))));
+    world.input(Input::Refreshed(Box::new(runs())));
+    assert!(world.shown().contains("transcript"), "{}", world.shown());
+    world.key(Key::plain(Code::Escape));
+    world.input(Input::Refreshed(Box::new(runs())));
+    assert!(world.app.overlay.is_none(), "{}", world.shown());
 }

@@ -253,6 +253,23 @@ fn raw_prints_what_was_written_without_marks_and_breaks() {
     assert!(world.shown().contains("Now as before."), "{}", world.shown());
 }
 
+/// In the middle of a sentence it begins a row of its own, which the terminal breaks: there it can be opened.
+#[test]
+fn an_address_in_a_sentence_is_never_broken_by_us() {
+    let mut world = World::new(30, 24);
+    let task = world.begin("where?");
+    let address = "https://example.org/a/very/long/path/that/does/not/fit";
+    world.reply(task, &format!("You will find it at {address} as before."));
+    world.paint();
+    let screen = world.parser.screen();
+    let contents = screen.contents();
+    assert!(contents.replace('\n', "").contains(address), "{contents}");
+    let row = (0..24u16).find(|row| screen.row_wrapped(*row));
+    let first = row.and_then(|row| screen.rows(0, 30).nth(usize::from(row)));
+    assert!(first.is_some_and(|row| row.starts_with("https://")), "{contents}");
+    assert!(contents.contains("\nas before."), "{contents}");
+}
+
 /// Zellij and Windows Terminal lose rows that are inserted by scroll regions.
 #[test]
 fn no_scroll_region_and_no_mouse_is_ever_asked_for() {

@@ -29,7 +29,7 @@ fn a_panic_restores_the_terminal_and_names_the_log() {
         assert!(written.find(on) < written.rfind(off), "{on:?} stays on: {written}");
     }
     let after = written.split("\u{1b}[?2004l").nth(1).unwrap();
-    let names_log = format!("the terminal broke down; its log is {}", log.display());
+    let names_log = format!("the terminal crashed; its log is {}", log.display());
     assert!(after.contains(&names_log), "{written}");
     assert!(after.contains("broken on purpose"), "{written}");
     assert!(!written.contains("printed by a library"), "{written}");

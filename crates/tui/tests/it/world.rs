@@ -15,11 +15,12 @@ use windlass_core::state::TaskState;
 use windlass_term::{Paint, StatusPart};
 use windlass_tui::app::{App, Effect, Input, Settings};
 use windlass_tui::history::History;
+use windlass_tui::host::Layout;
 use windlass_tui::keymap::Keymap;
-use windlass_tui::keys::{Code, Event as Typed, Key};
+use windlass_tui::keys::{Code, Direction, Event as Typed, Key, Wheel};
 use windlass_tui::screen::{Abilities, Screen, Size};
 use windlass_tui::transcript::Entry;
-use windlass_tui::view;
+use windlass_tui::view::{self, WholeScreen};
 
 pub const PLAIN: Paint = Paint { on: false };
 pub const COLOURS: Paint = Paint { on: true };
@@ -32,6 +33,7 @@ pub fn settings(paint: Paint) -> Settings {
         project: "shop".to_owned(),
         user: "ada".to_owned(),
         may_be_unrestricted: false,
+        screen_reader: false,
         vim: false,
         status: StatusPart::ALL.to_vec(),
     }
@@ -45,6 +47,7 @@ pub struct World {
     pub now: Duration,
     pub effects: Vec<Effect>,
     pub written: usize,
+    whole_screen: WholeScreen,
     is_blank: bool,
 }
 
@@ -63,6 +66,7 @@ impl World {
             now: Duration::from_secs(10),
             effects: Vec::new(),
             written: 0,
+            whole_screen: WholeScreen::default(),
             is_blank: false,
         };
         world.input(Input::Tick);
@@ -90,6 +94,11 @@ impl World {
         self.input(Input::Terminal(Typed::Paste(text.to_owned())));
     }
 
+    /// One notch of the wheel over a row of the screen.
+    pub fn wheel(&mut self, direction: Direction, row: usize) {
+        self.input(Input::Terminal(Typed::Wheel(Wheel { direction, row })));
+    }
+
     pub fn wait(&mut self, time: Duration) {
         self.now += time;
         self.input(Input::Tick);
@@ -104,6 +113,10 @@ impl World {
     pub fn paint(&mut self) {
         let text = match view::overlay(&mut self.app) {
             Some(frame) => self.screen.paint_overlay(&frame),
+            None if self.app.layout == Layout::Full => {
+                let frame = self.whole_screen.frame(&mut self.app);
+                self.screen.paint_overlay(&frame)
+            }
             None => {
                 let entries = self.app.transcript.take_new();
                 let rows = Entry::all_rows(&entries, self.app.form(), &mut self.is_blank);
@@ -130,8 +143,9 @@ impl World {
         self.parser.screen_mut().set_size(rows as u16, columns as u16);
         let size = Size { columns, rows };
         let must_reprint = self.screen.resize(size);
+        self.whole_screen.clear();
         self.input(Input::Resize(size));
-        if must_reprint {
+        if must_reprint && self.app.layout == Layout::Inline {
             self.app.transcript.take_new();
             let rows = self.app.transcript.rows(self.app.form(), 1000);
             let text = self.screen.reprint(&rows, &view::zone(&self.app));

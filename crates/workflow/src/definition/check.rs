@@ -1,6 +1,7 @@
 //! From what a file says to a workflow that cannot be wrong. Everything that is wrong is found, not only the first of it.
 
 mod step;
+mod worktree;
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -9,10 +10,10 @@ use std::str::FromStr;
 use serde_saphyr::Spanned;
 use windlass_core::axes::UnknownValue;
 
-use super::raw::{RawFile, RawInput, RawPlace, RawRunner, Text, nearest};
+use super::raw::{RawFile, RawInput, RawRunner, Text, nearest};
 use super::{
-    Base, Checkout, DefinitionError, DefinitionErrors, Input, KNOWN_RUNNERS, MAX_STEPS, OWN_RUNNER,
-    Step, Work, Workflow, WorktreeSpec,
+    Checkout, DefinitionError, DefinitionErrors, Input, KNOWN_RUNNERS, MAX_STEPS, Maker,
+    OWN_RUNNER, ParallelWork, Step, Work, Workflow, WorktreeSpec,
 };
 use crate::template::RESERVED;
 
@@ -38,7 +39,7 @@ pub(super) fn checked(
         target: raw.target.map(|text| text.0),
         steps: Vec::new(),
     };
-    if let Some(place) = raw.worktree.and_then(|given| check.note(place(given))) {
+    if let Some(place) = raw.worktree.and_then(|given| check.note(worktree::place(given))) {
         workflow.place = place;
     }
     if let Some(runner) = raw.runner.and_then(|given| check.note(known_runner(&workflow, &given))) {
@@ -160,18 +161,27 @@ impl Check {
         }
     }
 
-    /// Without a worktree there is nothing to merge.
+    /// Without a worktree of git there is nothing to merge.
     fn merges_of(&mut self, workflow: &Workflow) {
-        if workflow.place != Checkout::Here {
-            return;
-        }
+        let why = match &workflow.place {
+            Checkout::Here => "needs a worktree, and `worktree` is `false`",
+            Checkout::Worktree(WorktreeSpec { maker: Maker::Command { .. }, .. }) => {
+                "needs git, and `worktree` has a `create` command in its place"
+            }
+            Checkout::Worktree(WorktreeSpec { maker: Maker::Git(_), .. }) => return,
+        };
         for step in workflow.all_steps() {
-            if matches!(step.work, Work::Merge(_) | Work::Parallel(_)) {
+            let needs_git = match &step.work {
+                Work::Merge(_) | Work::PullRequest(_) => true,
+                // Side by side in workspaces of their own, without being joined, needs no git.
+                Work::Parallel(ParallelWork { join, .. }) => {
+                    *join || workflow.place == Checkout::Here
+                }
+                Work::Agent(_) | Work::Script { .. } | Work::Loop(_) | Work::Ask { .. } => false,
+            };
+            if needs_git {
                 let (name, kind) = (&step.name, step.work.kind());
-                let reason = format!(
-                    "step `{name}` of type `{kind}` needs a worktree, and `worktree` is `false`"
-                );
-                self.add(step.line, reason);
+                self.add(step.line, format!("step `{name}` of type `{kind}` {why}"));
             }
         }
     }
@@ -199,33 +209,6 @@ fn line_of(text: &str, key: &str) -> u64 {
         line.trim_start().strip_prefix(key).is_some_and(|rest| rest.starts_with(':'))
     });
     found.map_or(0, |index| index as u64 + 1)
-}
-
-fn place(given: Spanned<RawPlace>) -> Checked<Checkout> {
-    let at = line(&given);
-    match given.value {
-        RawPlace::Switch(false) => Ok(Checkout::Here),
-        RawPlace::Switch(true) => Ok(Checkout::Worktree(WorktreeSpec::default())),
-        RawPlace::Spec(raw) => {
-            let base = raw.base.as_deref().map_or("head", str::trim);
-            if base.is_empty() || base.starts_with('-') || base.contains(char::is_whitespace) {
-                let reason = format!(
-                    "`base` may not be `{base}`; allowed: head, fresh, or a branch, tag or commit"
-                );
-                return Err(DefinitionError::at(at, reason));
-            }
-            Ok(Checkout::Worktree(WorktreeSpec {
-                base: match base {
-                    "head" => Base::Head,
-                    "fresh" => Base::Fresh,
-                    name => Base::Named(name.to_owned()),
-                },
-                setup: raw.setup,
-                cleanup: raw.cleanup,
-                keep: raw.keep.unwrap_or_default(),
-            }))
-        }
-    }
 }
 
 fn word<T>(key: &str, text: &str, line: u64) -> Checked<T>

@@ -20,6 +20,7 @@ enum KeyValue {
     Inputs,
     Runners,
     Worktree,
+    Variables,
 }
 
 const fn key(name: &'static str, kind: KeyValue, text: &'static str) -> Key {
@@ -49,6 +50,31 @@ pub(super) const WORKTREE: &[Key] = &[
         KeyValue::Text,
         "`head`, the commit that is checked out; `fresh`, the target as its remote has it; or a branch, tag or commit",
     ),
+    key(
+        "sparse",
+        KeyValue::Texts,
+        "Directories that are checked out, besides the files at the top; without, all",
+    ),
+    key(
+        "reuse",
+        KeyValue::Number(super::MAX_WARM),
+        "How many worktrees stay for the next runs, with what git ignores in them",
+    ),
+    key(
+        "create",
+        KeyValue::Text,
+        "A command that fills the directory `{{.worktree.path}}` from `{{.worktree.source}}`, in place of git",
+    ),
+    key(
+        "remove",
+        KeyValue::Text,
+        "A command that empties that directory again; where it fails, the workspace stays",
+    ),
+    key(
+        "cache",
+        KeyValue::Variables,
+        "Directories that all worktrees of the repository share, by the variable that names each",
+    ),
     key("setup", KeyValue::Text, "A command, run once in the new worktree"),
     key("cleanup", KeyValue::Text, "A command, run before the worktree is removed"),
     key("keep", KeyValue::Bool, "Whether it stays after a run that succeeded"),
@@ -76,7 +102,8 @@ pub(super) const STEP: &[Key] = &[
 ];
 
 /// The types of steps.
-pub(super) const TYPES: &[&str] = &["agent", "script", "loop", "parallel", "merge", "ask"];
+pub(super) const TYPES: &[&str] =
+    &["agent", "script", "loop", "parallel", "merge", "pull_request", "ask"];
 
 /// Keys of one type of step, besides those of all.
 pub(super) fn of_type(kind: &str) -> &'static [Key] {
@@ -146,6 +173,25 @@ pub(super) fn of_type(kind: &str) -> &'static [Key] {
                     key("gates", KeyValue::Texts, "Commands that must succeed on the merged tree"),
                     key("message", KeyValue::Text, "The message of the commit"),
                     key("conflicts", KeyValue::Word(&["agent", "ask"]), "Who resolves conflicts"),
+                ]
+            }
+        }
+        "pull_request" => {
+            const {
+                &[
+                    key("title", KeyValue::Text, "Its title; without, what the run is for"),
+                    key("body", KeyValue::Text, "Its text"),
+                    key("target", KeyValue::Text, "The branch that it asks to be merged into"),
+                    key(
+                        "remote",
+                        KeyValue::Text,
+                        "Where the branch is pushed to; `origin` unless said",
+                    ),
+                    key(
+                        "command",
+                        KeyValue::Text,
+                        "What opens it and prints its address, in place of `gh pr create --draft`",
+                    ),
                 ]
             }
         }
@@ -240,6 +286,9 @@ fn value_of(kind: &KeyValue) -> Value {
             let mut runner = object(RUNNER);
             runner["required"] = json!(["command"]);
             json!({ "type": "object", "additionalProperties": runner })
+        }
+        KeyValue::Variables => {
+            json!({ "type": "object", "additionalProperties": { "type": "string" } })
         }
         KeyValue::Worktree => json!({ "anyOf": [{ "const": false }, object(WORKTREE)] }),
     }

@@ -92,6 +92,12 @@ impl<'de> serde::de::Visitor<'de> for PlaceVisitor {
 #[derive(Default, Deserialize)]
 pub(super) struct RawWorktree {
     pub base: Option<String>,
+    pub sparse: Option<Vec<Text>>,
+    pub reuse: Option<u32>,
+    pub create: Option<String>,
+    pub remove: Option<String>,
+    #[serde(default)]
+    pub cache: BTreeMap<String, Text>,
     pub setup: Option<String>,
     pub cleanup: Option<String>,
     pub keep: Option<bool>,
@@ -126,6 +132,9 @@ pub(super) struct RawStep {
     pub conflicts: Option<Spanned<Text>>,
     pub question: Option<Spanned<Text>>,
     pub options: Option<Spanned<Vec<Text>>>,
+    pub title: Option<Spanned<Text>>,
+    pub body: Option<Spanned<Text>>,
+    pub remote: Option<Spanned<Text>>,
 }
 
 impl RawStep {
@@ -154,6 +163,9 @@ impl RawStep {
             ("conflicts", line(&self.conflicts)),
             ("question", line(&self.question)),
             ("options", line(&self.options)),
+            ("title", line(&self.title)),
+            ("body", line(&self.body)),
+            ("remote", line(&self.remote)),
         ];
         found.into_iter().filter_map(|(key, line)| Some((key, line?))).collect()
     }
@@ -173,7 +185,9 @@ pub(super) fn in_our_words(error: &serde_saphyr::Error) -> DefinitionError {
     let line = error.location().map_or(0, |at| at.line());
     let words = error.without_snippet().to_string();
     let words = words.split(" at line ").next().unwrap_or(&words);
-    DefinitionError::at(line, one_line(words, 200))
+    // What the parser says of its own state says little to whoever wrote the file.
+    let hint = if words.starts_with("while parsing") { "; check the indentation" } else { "" };
+    DefinitionError::at(line, format!("{}{hint}", one_line(words, 200)))
 }
 
 /// The word that was probably meant.

@@ -1,11 +1,13 @@
 //! Trust: what a project's file would run is run only after a person has approved it (§15.13).
 
 use windlass_core::ending::Ending;
+use windlass_core::event::{Event, QuestionClosed};
 use windlass_core::id::QuestionId;
 use windlass_core::question::Question;
 use windlass_core::status::StatusReason;
 
 use super::{Concluded, Engine, Error, plain, question, stuck};
+use crate::state::Asked;
 
 /// What a person may say to the commands of a workflow.
 pub const TRUST_OPTIONS: [&str; 2] = ["Approve", "Stop"];
@@ -19,6 +21,15 @@ impl Engine<'_> {
         }
         let id = QuestionId::derived(&self.id().to_string(), "trust");
         match self.journal.answer_to(id).await.as_deref() {
+            // A person may have said so elsewhere (`windlass trust`): then the question has its answer.
+            None if self.host.is_approved(&self.source) => {
+                if self.journal.read(|_, run| run.asked(id) == Asked::Open).await {
+                    let reason = "its commands are approved".to_owned();
+                    let closed = QuestionClosed { question: id, reason };
+                    self.commit(vec![Event::QuestionClosed(closed)]).await?;
+                }
+                Ok(None)
+            }
             None => {
                 let list = commands.iter().map(|(place, command)| format!("{place}:\n{command}"));
                 let context = list.collect::<Vec<_>>().join("\n\n");

@@ -17,11 +17,13 @@ use windlass_core::status::{StatusReason, TaskStatus};
 use super::{Engine, Error, Trouble, Wait};
 
 /// A task that is to be made.
-pub(super) struct Wanted<'a> {
+pub(super) struct NewTask<'a> {
     /// What is worked on, in the run: a step's path and attempt, say.
     pub key: &'a str,
     pub goal: String,
     pub directory: &'a Path,
+    /// A workspace that it makes or removes.
+    pub workspace: Option<&'a Path>,
     pub part: WorkflowPart,
     pub timeout_seconds: Option<u64>,
     pub model: Option<String>,
@@ -34,6 +36,10 @@ pub(super) struct Script<'a> {
     pub step: &'a str,
     pub command: &'a str,
     pub directory: &'a Path,
+    /// The workspace that it makes or removes.
+    pub workspace: Option<&'a Path>,
+    /// The program whose credentials it gets, where the person's configuration names some.
+    pub program: Option<&'a str>,
     pub timeout_seconds: Option<u64>,
 }
 
@@ -72,12 +78,12 @@ impl Children<'_> {
     }
 
     /// Makes a task below the run, once.
-    pub(super) async fn create(&self, wanted: Wanted<'_>) -> Result<TaskId, Error> {
+    pub(super) async fn create(&self, wanted: NewTask<'_>) -> Result<TaskId, Error> {
         let id = self.id(wanted.key);
         if self.engine.tree.store().tasks().get(id)?.is_some() {
             return Ok(id);
         }
-        let site = self.engine.host.site(wanted.directory);
+        let site = self.engine.site_for(&wanted).await;
         let created = self
             .engine
             .journal
@@ -129,12 +135,14 @@ impl Children<'_> {
         let part = WorkflowPart::Script(ScriptWork {
             step: script.step.to_owned(),
             command: script.command.to_owned(),
+            program: script.program.map(str::to_owned),
             timeout_seconds: script.timeout_seconds,
         });
-        let wanted = Wanted {
+        let wanted = NewTask {
             key: script.key,
             goal: script.command.to_owned(),
             directory: script.directory,
+            workspace: script.workspace,
             part,
             // The command has its own limit; the task around it only starts and ends it.
             timeout_seconds: None,
@@ -198,7 +206,7 @@ fn script_end(outcome: Outcome) -> ScriptEnd {
 fn created(
     run: &TaskState,
     id: TaskId,
-    wanted: Wanted<'_>,
+    wanted: NewTask<'_>,
     site: windlass_core::layout::Site,
     now: jiff::Timestamp,
 ) -> TaskCreated {

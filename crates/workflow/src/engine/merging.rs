@@ -11,7 +11,6 @@ mod joining;
 mod record;
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde_json::json;
 use windlass_core::axes::PermissionProfile;
@@ -24,14 +23,11 @@ use windlass_core::question::Question;
 use super::steps::Attempt;
 use super::{Engine, Error, StepEnd, Trouble, Wait, question};
 use crate::definition::{MergeWork, OnConflict, Strategy};
-use crate::git::Lock;
 use crate::merge::{self, Computed, Moved, Outlook};
 use crate::{template, worktree};
 
 /// How often a merge is computed again because its target moved or its conflicts were resolved.
 const MAX_COMPUTATIONS: u32 = 10;
-/// How often a waiting merge looks whether it is its turn.
-const TURN_POLL: Duration = Duration::from_millis(50);
 
 /// Why there is no branch to merge into.
 pub(super) const DETACHED: &str =
@@ -64,13 +60,16 @@ impl<'e> Attempt<'e> {
         let from = self.engine.journal.read(|_, run| run.worktrees.get(&name).cloned()).await;
         let from =
             from.ok_or_else(|| Trouble::Failed(format!("there is no worktree `{name}` to merge")))?;
-        let target = self.target(work).await?;
+        let target = match self.text().await {
+            Some(known) => known,
+            None => self.target(work.target.as_ref()).await?,
+        };
         self.start(None, target.clone(), None).await?;
         self.close_conflict_question().await?;
         let message = match &work.message {
             Some(text) => template::render(text, &self.leaf.variables)
                 .map_err(|error| Trouble::Failed(error.to_string()))?,
-            None => self.merge_message(),
+            None => self.title(),
         };
         let job = Merge {
             attempt: self,
@@ -87,7 +86,8 @@ impl<'e> Attempt<'e> {
         Ok(StepEnd::Ended(StepEnded { output, ..self.leaf.ended(StepResult::Succeeded) }))
     }
 
-    fn merge_message(self) -> String {
+    /// What the run is for, in a line.
+    pub(super) fn title(self) -> String {
         let title = self.engine.source.title.trim();
         match title.is_empty() {
             true => format!("Workflow {}", self.engine.workflow.name),
@@ -95,13 +95,10 @@ impl<'e> Attempt<'e> {
         }
     }
 
-    /// The branch that gets the work; found once, when the step begins.
-    async fn target(self, work: &MergeWork) -> Result<String, Trouble> {
-        let known = self.text().await;
-        let named =
-            known.or_else(|| work.target.clone()).or_else(|| self.engine.workflow.target.clone());
-        if let Some(named) = named {
-            return Ok(named);
+    /// The branch that gets the work.
+    pub(super) async fn target(self, own: Option<&String>) -> Result<String, Trouble> {
+        if let Some(named) = own.or(self.engine.workflow.target.as_ref()) {
+            return Ok(named.clone());
         }
         let here = self.engine.repository.with(|git| git.branch_in(git.top())).await?;
         here.ok_or_else(|| Trouble::Failed(DETACHED.to_owned()))
@@ -133,7 +130,8 @@ impl<'e> Merge<'e> {
         }
         self.commit_rest().await?;
         for _ in 0..MAX_COMPUTATIONS {
-            let turn = self.wait_for_turn().await?;
+            let turn =
+                self.engine().repository.wait_for(merge::TURN_LOCK, self.attempt.halt).await?;
             match self.compute().await? {
                 Outlook::Nothing { old, head } => {
                     let computed = Computed { head, old: old.clone(), new: old };
@@ -179,23 +177,16 @@ impl<'e> Merge<'e> {
                 let branch = from.branch.as_str();
                 merge::compute(
                     git,
-                    &merge::Wanted { branch, tree, target: &target, strategy, message: &message },
+                    &merge::MergeRequest {
+                        branch,
+                        tree,
+                        target: &target,
+                        strategy,
+                        message: &message,
+                    },
                 )
             })
             .await
-    }
-
-    /// Waits until no other merge into the repository is under way.
-    async fn wait_for_turn(&self) -> Result<Lock, Trouble> {
-        loop {
-            if let Some(turn) = self.engine().repository.with(merge::try_turn).await? {
-                return Ok(turn);
-            }
-            tokio::select! {
-                () = self.attempt.halt.cancelled() => return Err(Trouble::Wait(Wait::Parked)),
-                () = tokio::time::sleep(TURN_POLL) => {}
-            }
-        }
     }
 
     async fn note(

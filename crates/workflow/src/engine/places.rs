@@ -1,18 +1,22 @@
 //! Where steps work: the run's worktrees, made before the first step that needs them and reconciled with git.
 
+mod ending;
+mod equipment;
+
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
+use serde_json::{Map, json};
 use tokio_util::sync::CancellationToken;
-use windlass_core::event::{Event, WorktreeChanged, WorktreeState};
+use windlass_core::event::{Event, WorktreeChanged, WorktreeKind, WorktreeState};
 use windlass_core::status::StatusReason;
 
 use super::children::{Script, ScriptEnd};
-use super::{Concluded, Engine, Error, Trouble, plain};
-use crate::definition::{Checkout, WorktreeSpec};
+use super::{Engine, Error, Trouble};
+use crate::definition::{Checkout, GitSpec, Maker, WorktreeSpec};
+use crate::git::{Git, GitError, Lock};
 use crate::state::RunState;
-use crate::worktree::{self, Removal};
-use windlass_core::ending::Ending;
+use crate::{template, worktree};
 
 /// How many characters of a run's id name its worktree; enough to tell the runs of a person apart.
 const ID_CHARS: usize = 10;
@@ -32,21 +36,10 @@ impl Worktrees<'_> {
         let Checkout::Worktree(spec) = &self.engine.workflow.place else {
             return Ok(self.engine.directory.clone());
         };
-        let _one_at_a_time = self.engine.making.lock().await;
-        let known = self.engine.journal.read(|_, run| run.worktrees.get(name).cloned()).await;
-        let mut tree = match known {
-            Some(tree) => tree,
-            None => {
-                let tree = self.plan(name, spec).await?;
-                self.note(&tree).await?;
-                tree
-            }
-        };
+        let mut tree = self.planned(name, spec).await?;
         if tree.state == WorktreeState::Adding {
-            let wanted = tree.clone();
-            self.engine.repository.with(move |git| worktree::add(git, &wanted)).await?;
-            tree = self.change(tree, WorktreeState::Preparing, None).await?;
-        } else {
+            tree = self.make(tree, spec).await?;
+        } else if let Maker::Git(_) = &spec.maker {
             let known = tree.clone();
             self.engine.repository.with(move |git| worktree::restore(git, &known)).await?;
         }
@@ -56,7 +49,10 @@ impl Worktrees<'_> {
         }
         if matches!(
             tree.state,
-            WorktreeState::Removing | WorktreeState::Removed | WorktreeState::Kept
+            WorktreeState::Removing
+                | WorktreeState::Removed
+                | WorktreeState::Kept
+                | WorktreeState::Released
         ) {
             // A run that continues after its end needs it again.
             tree = self.change(tree, WorktreeState::Ready, None).await?;
@@ -64,64 +60,189 @@ impl Worktrees<'_> {
         Ok(PathBuf::from(tree.path))
     }
 
-    async fn plan(self, name: &str, spec: &WorktreeSpec) -> Result<WorktreeChanged, Trouble> {
+    async fn known(self, name: &str) -> Option<WorktreeChanged> {
+        self.engine.journal.read(|_, run| run.worktrees.get(name).cloned()).await
+    }
+
+    /// The worktree as the journal has it, planned where it has none.
+    async fn planned(self, name: &str, spec: &WorktreeSpec) -> Result<WorktreeChanged, Trouble> {
+        let _one_at_a_time = self.engine.making.lock().await;
+        if let Some(tree) = self.known(name).await {
+            return Ok(tree);
+        }
+        let tree = self.plan(name, spec).await?;
+        self.note(&tree).await?;
+        Ok(tree)
+    }
+
+    /// Makes a worktree that is planned, and fills it. Others are filled at the same time.
+    async fn make(
+        self,
+        tree: WorktreeChanged,
+        spec: &WorktreeSpec,
+    ) -> Result<WorktreeChanged, Trouble> {
+        let tree = match &spec.maker {
+            Maker::Command { create, .. } => {
+                self.create(&tree, create).await?;
+                tree
+            }
+            Maker::Git(git) => {
+                let (tree, filling) = self.register(tree, git).await?;
+                let wanted = tree.clone();
+                let fill = move |git: &Git| worktree::fill(git, &wanted, &filling);
+                self.engine.repository.with(fill).await?;
+                tree
+            }
+        };
+        Ok(self.change(tree, WorktreeState::Preparing, None).await?)
+    }
+
+    /// Has git know the worktree. A warm one that was free when it was planned may be in use by now: then it is another.
+    async fn register(
+        self,
+        mut tree: WorktreeChanged,
+        spec: &GitSpec,
+    ) -> Result<(WorktreeChanged, Lock), Trouble> {
+        loop {
+            let wanted = tree.clone();
+            let registered = self
+                .engine
+                .repository
+                .with(move |git| match worktree::register(git, &wanted) {
+                    Ok(filling) => Ok(Some(filling)),
+                    Err(GitError::Occupied(_)) => Ok(None),
+                    Err(error) => Err(error),
+                })
+                .await?;
+            match registered {
+                Some(filling) => return Ok((tree, filling)),
+                None => {
+                    tree = self.placed(tree, spec).await?;
+                    self.note(&tree).await?;
+                }
+            }
+        }
+    }
+
+    /// The same worktree in the place of a warm one that is free; where there is none, in a place of its own.
+    async fn placed(
+        self,
+        tree: WorktreeChanged,
+        spec: &GitSpec,
+    ) -> Result<WorktreeChanged, Trouble> {
+        let (places, workflow) = (self.engine.host.worktrees(), self.engine.workflow.name.clone());
+        let count = spec.reuse;
+        let slot = self
+            .engine
+            .repository
+            .with(move |git| {
+                worktree::free_slot(git, &worktree::directory(&places, git), &workflow, count)
+            })
+            .await?;
+        let (path, kind) = match slot {
+            Some(slot) => (slot.display().to_string(), WorktreeKind::Warm),
+            None => (self.own_path(&tree.name).await?, WorktreeKind::Single),
+        };
+        Ok(WorktreeChanged { path, kind, ..tree })
+    }
+
+    /// What the worktree of this name is called: by the workflow, the run, and the step where it is not the run's own.
+    fn directory_name(self, name: &str) -> String {
         let id = self.engine.id().to_string();
         let id = &id[id.len().saturating_sub(ID_CHARS)..];
         let part = if name.is_empty() { String::new() } else { format!("-{name}") };
-        let directory = format!("{}-{id}{part}", self.engine.workflow.name);
+        format!("{}-{id}{part}", self.engine.workflow.name)
+    }
+
+    async fn own_path(self, name: &str) -> Result<String, Trouble> {
         let places = self.engine.host.worktrees();
-        let base = match self.engine.journal.read(|_, run| outer(run, name)).await {
-            // What a parallel step does begins with what was done before it.
-            Some(outer) => {
-                let tree = PathBuf::from(&outer.path);
-                let message = format!("windlass: before {name}");
+        let directory = match &self.engine.workflow.place {
+            Checkout::Worktree(WorktreeSpec { maker: Maker::Command { .. }, .. })
+            | Checkout::Here => places.join(worktree::name_after(&self.engine.directory)),
+            Checkout::Worktree(WorktreeSpec { maker: Maker::Git(_), .. }) => {
                 self.engine
                     .repository
-                    .with(move |git| {
-                        worktree::commit_all(git, &tree, &message)?;
-                        git.run_in(&tree, None, ["rev-parse", "HEAD"])
-                    })
+                    .with(move |git| Ok(worktree::directory(&places, git)))
                     .await?
-                    .trim()
-                    .to_owned()
-            }
-            None => {
-                let (base, target) = (spec.base.clone(), self.engine.workflow.target.clone());
-                self.engine
-                    .repository
-                    .with(move |git| worktree::base(git, &base, target.as_deref()))
-                    .await?
-                    .0
             }
         };
-        let path =
-            self.engine.repository.with(move |git| Ok(worktree::directory(&places, git))).await?;
+        Ok(directory.join(self.directory_name(name)).display().to_string())
+    }
+
+    async fn plan(self, name: &str, spec: &WorktreeSpec) -> Result<WorktreeChanged, Trouble> {
         let taken = self.engine.journal.read(|_, run| ports(run)).await;
-        Ok(WorktreeChanged {
+        let tree = WorktreeChanged {
             name: name.to_owned(),
             state: WorktreeState::Adding,
-            path: path.join(&directory).display().to_string(),
-            branch: format!("windlass/{directory}"),
-            base,
+            kind: WorktreeKind::Command,
+            path: self.own_path(name).await?,
+            branch: String::new(),
+            base: String::new(),
+            sparse: Vec::new(),
             port: free_port(&taken),
             detail: None,
-        })
+        };
+        let Maker::Git(git) = &spec.maker else { return Ok(tree) };
+        let tree = WorktreeChanged {
+            kind: WorktreeKind::Single,
+            branch: format!("{}{}", worktree::BRANCHES, self.directory_name(name)),
+            base: self.base(name, git).await?,
+            sparse: git.sparse.clone(),
+            ..tree
+        };
+        match git.reuse {
+            0 => Ok(tree),
+            _ => self.placed(tree, git).await,
+        }
+    }
+
+    /// The commit that a worktree begins at.
+    async fn base(self, name: &str, spec: &GitSpec) -> Result<String, Trouble> {
+        let Some(outer) = self.engine.journal.read(|_, run| outer(run, name)).await else {
+            let (base, target) = (spec.base.clone(), self.engine.workflow.target.clone());
+            let find = move |git: &Git| worktree::base(git, &base, target.as_deref());
+            return Ok(self.engine.repository.with(find).await?.0);
+        };
+        // What a parallel step does begins with what was done before it.
+        let tree = PathBuf::from(&outer.path);
+        let message = format!("windlass: before {name}");
+        let head = self
+            .engine
+            .repository
+            .with(move |git| {
+                worktree::commit_all(git, &tree, &message)?;
+                git.run_in(&tree, None, ["rev-parse", "HEAD"])
+            })
+            .await?;
+        Ok(head.trim().to_owned())
+    }
+
+    /// Has a command of the workflow make the workspace. The empty directory is ours: a sandbox shows only what exists.
+    async fn create(self, tree: &WorktreeChanged, command: &str) -> Result<(), Trouble> {
+        let path = Path::new(&tree.path);
+        std::fs::create_dir_all(path).map_err(|error| GitError::file(path, error))?;
+        self.expect(
+            "the command that creates its workspace",
+            self.tree_script(tree, "create", command).await?,
+        )
     }
 
     async fn set_up(self, tree: &WorktreeChanged, spec: &WorktreeSpec) -> Result<(), Trouble> {
         let Some(setup) = &spec.setup else { return Ok(()) };
-        let ended = self.tree_script(tree, "setup", setup).await?;
+        self.expect("the set-up of its worktree", self.tree_script(tree, "setup", setup).await?)
+    }
+
+    /// A command without which no step can work.
+    fn expect(self, what: &str, ended: ScriptEnd) -> Result<(), Trouble> {
         match ended {
             ScriptEnd::Exited { code: 0, .. } => Ok(()),
-            ScriptEnd::Exited { code, output } => Err(Trouble::Failed(format!(
-                "the set-up of its worktree: exit code {code}\n{output}"
-            ))),
+            ScriptEnd::Exited { code, output } => {
+                Err(Trouble::Failed(format!("{what}: exit code {code}\n{output}")))
+            }
             ScriptEnd::Failed { error, output, .. } => {
-                Err(Trouble::Failed(format!("the set-up of its worktree: {error}\n{output}")))
+                Err(Trouble::Failed(format!("{what}: {error}\n{output}")))
             }
-            ScriptEnd::Unknown => {
-                Err(Trouble::Failed("the set-up of its worktree was interrupted".to_owned()))
-            }
+            ScriptEnd::Unknown => Err(Trouble::Failed(format!("{what} was interrupted"))),
         }
     }
 
@@ -136,15 +257,29 @@ impl Worktrees<'_> {
             "" => format!("worktree {what}"),
             name => format!("worktree {what} of {name}"),
         };
+        let path = Path::new(&tree.path);
+        // What makes a workspace and removes it begins beside it, and may name both.
+        let (directory, workspace, command) = match what {
+            "create" | "remove" => {
+                let source = self.engine.directory.display().to_string();
+                let names = json!({ "path": tree.path, "source": source, "port": tree.port });
+                let names = Map::from_iter([("worktree".to_owned(), names)]);
+                let command = template::render(command, &template::quoted_for_shell(&names));
+                let command = command.map_err(|error| Trouble::Failed(error.to_string()))?;
+                (self.engine.directory.as_path(), Some(path), command)
+            }
+            _ => (path, None, command.to_owned()),
+        };
         // Set-up may be repeated: nothing has been done in the worktree before it.
         for run in 1..=2 {
             let key = format!("{step} #{} {run}", self.attempt);
-            let command = with_port(command, tree.port);
             let script = Script {
                 key: &key,
                 step: &step,
                 command: &command,
-                directory: Path::new(&tree.path),
+                directory,
+                workspace,
+                program: None,
                 timeout_seconds: None,
             };
             match self.engine.children().run_script(script, self.halt).await? {
@@ -169,65 +304,6 @@ impl Worktrees<'_> {
         self.note(&tree).await?;
         Ok(tree)
     }
-
-    /// Everything has ended: worktrees go, unless something in them would be lost.
-    pub(super) async fn finish(self) -> Result<Concluded, Error> {
-        let mut kept = Vec::new();
-        let trees: Vec<_> =
-            self.engine.journal.read(|_, run| run.worktrees.values().cloned().collect()).await;
-        // The inner ones first.
-        for tree in trees.into_iter().rev() {
-            if matches!(tree.state, WorktreeState::Removed | WorktreeState::Kept) {
-                kept.extend((tree.state == WorktreeState::Kept).then(|| tree.path.clone()));
-                continue;
-            }
-            match self.remove(tree.clone()).await {
-                Ok(Removal::Removed) => {}
-                Ok(Removal::Kept(_)) => kept.push(tree.path.clone()),
-                Err(Trouble::Journal(error)) => return Err(error),
-                Err(Trouble::Wait(_)) => return Ok(plain(Ending::Blocked)),
-                Err(Trouble::Failed(why) | Trouble::Conflict(why)) => {
-                    self.change(tree.clone(), WorktreeState::Kept, Some(why)).await?;
-                    kept.push(tree.path.clone());
-                }
-            }
-        }
-        let done = format!("Workflow `{}` is done.", self.engine.workflow.name);
-        let message = match kept.is_empty() {
-            true => done,
-            false => {
-                format!("{done} Kept, because something in it would be lost: {}", kept.join(", "))
-            }
-        };
-        Ok(Concluded { ending: Ending::Done, message: Some(message) })
-    }
-
-    async fn remove(self, tree: WorktreeChanged) -> Result<Removal, Trouble> {
-        let Checkout::Worktree(spec) = &self.engine.workflow.place else {
-            return Ok(Removal::Removed);
-        };
-        if spec.keep {
-            let why = "the workflow says so".to_owned();
-            self.change(tree, WorktreeState::Kept, Some(why.clone())).await?;
-            return Ok(Removal::Kept(why));
-        }
-        if tree.state != WorktreeState::Removing
-            && let Some(cleanup) = &spec.cleanup
-        {
-            // A failing clean-up is in its log, and holds up nothing.
-            self.tree_script(&tree, "cleanup", cleanup).await?;
-        }
-        let tree = self.change(tree, WorktreeState::Removing, None).await?;
-        let merged = self.engine.journal.read(|_, run| run.merged_heads(&tree.branch)).await;
-        let wanted = tree.clone();
-        let removal =
-            self.engine.repository.with(move |git| worktree::remove(git, &wanted, &merged)).await?;
-        match &removal {
-            Removal::Removed => self.change(tree, WorktreeState::Removed, None).await?,
-            Removal::Kept(why) => self.change(tree, WorktreeState::Kept, Some(why.clone())).await?,
-        };
-        Ok(removal)
-    }
 }
 
 /// The worktree around one of a parallel step.
@@ -247,16 +323,6 @@ fn ports(run: &RunState) -> Vec<u16> {
 fn free_port(taken: &[u16]) -> Option<u16> {
     let port = || TcpListener::bind(("127.0.0.1", 0)).ok()?.local_addr().ok().map(|at| at.port());
     (0..20).filter_map(|_| port()).find(|port| !taken.contains(port))
-}
-
-/// A command that asks for its worktree's port finds it.
-pub(super) fn with_port(command: &str, port: Option<u16>) -> String {
-    match port {
-        Some(port) if command.contains("PORT") => {
-            format!("export PORT={port} WINDLASS_PORT={port}\n{command}")
-        }
-        _ => command.to_owned(),
-    }
 }
 
 /// Why a step of this kind of end stops a run.

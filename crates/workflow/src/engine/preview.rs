@@ -60,6 +60,9 @@ fn rendered(
             template::render(work.message.as_deref().unwrap_or_default(), variables)
                 .map_err(Failed::from)
         }),
+        Work::PullRequest(work) => with_placeholders(workflow, known, |variables| {
+            template::render(&work.script(), variables).map_err(Failed::from)
+        }),
         Work::Loop(_) | Work::Parallel(_) => Ok(String::new()),
     };
     let (text, error) = match made {
@@ -122,7 +125,7 @@ fn with_placeholders(
 fn comes_later(workflow: &Workflow, name: &str) -> bool {
     let first = name.split('.').next().unwrap_or_default();
     let is_it = |step: &&Step| step.name == first || step.output.as_deref() == Some(first);
-    matches!(first, "loop" | "worktree")
+    matches!(first, "loop" | "request" | "worktree")
         || workflow.all_steps().iter().any(is_it)
         || workflow.inputs.contains_key(first)
 }

@@ -20,7 +20,7 @@ use windlass_core::question::{PERMISSION_OPTIONS, Permission, Question, Question
 use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_store::RuntimeRow;
 
-use super::children::Wanted;
+use super::children::NewTask;
 use super::journal::RunJournal;
 use super::steps::Attempt;
 use super::{Engine, Error, Trouble, Wait, question};
@@ -40,10 +40,11 @@ impl Attempt<'_> {
         directory: &Path,
     ) -> Result<Said, Trouble> {
         let engine = self.engine;
-        let wanted = Wanted {
+        let wanted = NewTask {
             key: &self.key(),
             goal: prompt.to_owned(),
             directory,
+            workspace: None,
             part: WorkflowPart::Program {
                 step: self.leaf.path.clone(),
                 runner: name.to_owned(),

@@ -1,10 +1,16 @@
 //! The repository whose worktrees a run works in.
 
 use std::path::Path;
+use std::time::Duration;
 
-use super::Trouble;
-use crate::definition::Checkout;
-use crate::git::{Git, GitError};
+use tokio_util::sync::CancellationToken;
+
+use super::{Trouble, Wait};
+use crate::definition::{Checkout, Maker, WorktreeSpec};
+use crate::git::{Git, GitError, Lock};
+
+/// How often a held lock is tried again.
+const LOCK_POLL: Duration = Duration::from_millis(50);
 
 /// The repository, where steps work in worktrees of it.
 pub(super) struct Repository(Option<Git>);
@@ -15,8 +21,10 @@ impl Repository {
 
     /// Looks at the repository of a directory, where the steps of a workflow need one.
     pub(super) async fn open(directory: &Path, place: &Checkout) -> Result<Self, String> {
-        if *place == Checkout::Here {
-            return Ok(Self::NONE);
+        match place {
+            Checkout::Worktree(WorktreeSpec { maker: Maker::Git(_), .. }) => {}
+            Checkout::Worktree(WorktreeSpec { maker: Maker::Command { .. }, .. })
+            | Checkout::Here => return Ok(Self::NONE),
         }
         let directory = directory.to_owned();
         let opened = tokio::task::spawn_blocking(move || Git::open(&directory)).await;
@@ -31,6 +39,23 @@ impl Repository {
             other => other.to_string(),
         })?;
         Ok(Self(Some(git)))
+    }
+
+    /// Waits for a lock of the repository that others hold for longer than git calls take.
+    pub(super) async fn wait_for(
+        &self,
+        lock: &'static str,
+        halt: &CancellationToken,
+    ) -> Result<Lock, Trouble> {
+        loop {
+            if let Some(lock) = self.with(move |git| git.try_lock(lock)).await? {
+                return Ok(lock);
+            }
+            tokio::select! {
+                () = halt.cancelled() => return Err(Trouble::Wait(Wait::Parked)),
+                () = tokio::time::sleep(LOCK_POLL) => {}
+            }
+        }
     }
 
     /// Runs git where it holds up nothing else.

@@ -1,6 +1,6 @@
 //! Steps that work by themselves: agents, commands, questions.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -8,9 +8,10 @@ use windlass_core::event::{Event, StepEnded, StepResult, StepStarted, WorkflowPa
 use windlass_core::id::{QuestionId, TaskId};
 use windlass_core::question::Question;
 use windlass_core::status::StatusReason;
+use windlass_core::text::one_line;
 
-use super::children::{ChildEnd, Script, ScriptEnd, Wanted};
-use super::places::{Worktrees, reason_for, with_port};
+use super::children::{ChildEnd, NewTask, Script, ScriptEnd};
+use super::places::{Worktrees, reason_for};
 use super::{Engine, Error, StepEnd, Trouble, Wait, question};
 use crate::definition::{AgentWork, OWN_RUNNER, Work};
 use crate::next::Leaf;
@@ -19,6 +20,9 @@ use crate::{spell, template, worktree};
 
 /// What a person may say to a command whose end nobody knows.
 const INTERRUPTED_OPTIONS: [&str; 3] = ["Run it again", "It succeeded", "It failed"];
+
+/// How much of the last line of a command that failed is in its error.
+const LAST_WORDS: usize = 200;
 
 /// What a person has said to the run, for its next agent.
 const SAID_PROMPT: &str = include_str!("../prompts/said.md");
@@ -31,6 +35,16 @@ pub(super) struct Attempt<'e> {
     pub halt: &'e CancellationToken,
 }
 
+/// A command of a step, with its values in it.
+pub(super) struct CommandLine<'a> {
+    pub text: String,
+    pub directory: PathBuf,
+    /// The program whose credentials it gets.
+    pub program: Option<&'a str>,
+    /// Whether it may run again after an interruption.
+    pub rerun: bool,
+}
+
 impl<'e> Attempt<'e> {
     /// Works on the step until it has ended or waits.
     pub(super) async fn work(self) -> Result<StepEnd, Trouble> {
@@ -39,6 +53,7 @@ impl<'e> Attempt<'e> {
             Work::Script { command, rerun } => self.script(command, *rerun).await,
             Work::Ask { question, options } => self.ask(question, options).await,
             Work::Merge(work) => self.merge(work).await,
+            Work::PullRequest(work) => self.pull_request(work).await,
             Work::Parallel(work) => self.join(work).await,
             // A loop is what its rounds are; it never works itself.
             Work::Loop(_) => Ok(StepEnd::Ended(self.leaf.ended(StepResult::Succeeded))),
@@ -77,7 +92,7 @@ impl<'e> Attempt<'e> {
     }
 
     /// What templates find besides what was known when the step was chosen.
-    async fn variables(self) -> serde_json::Map<String, Value> {
+    pub(super) async fn variables(self) -> serde_json::Map<String, Value> {
         let mut variables = self.leaf.variables.clone();
         let tree = self
             .engine
@@ -156,10 +171,11 @@ impl<'e> Attempt<'e> {
         prompt: &str,
         directory: &Path,
     ) -> Result<Result<String, (String, StatusReason)>, Trouble> {
-        let wanted = Wanted {
+        let wanted = NewTask {
             key: &self.key(),
             goal: prompt.to_owned(),
             directory,
+            workspace: None,
             part: WorkflowPart::Agent {
                 step: self.leaf.path.clone(),
                 is_try: self.engine.workflow.is_try(&self.leaf.path),
@@ -182,7 +198,9 @@ impl<'e> Attempt<'e> {
             .engine
             .journal
             .read(|_, run| run.worktrees.get(name).map(|tree| tree.base.clone()))
-            .await;
+            .await
+            // Where a command has made it, git does not know what has changed.
+            .filter(|base| !base.is_empty());
         let Some(base) = base else { return Ok(Vec::new()) };
         let directory = directory.to_owned();
         self.engine
@@ -195,21 +213,32 @@ impl<'e> Attempt<'e> {
         let directory = self.worktrees().place(&self.leaf.worktree).await?;
         let command = match self.text().await {
             Some(text) => text,
-            None => {
-                let variables = self.variables().await;
-                let port = variables.get("worktree").and_then(|tree| tree["port"].as_u64());
-                let quoted = template::quoted_for_shell(&variables);
-                let text = template::render(command, &quoted)
-                    .map_err(|error| Trouble::Failed(error.to_string()))?;
-                with_port(&text, port.and_then(|port| u16::try_from(port).ok()))
-            }
+            None => self.command(command, self.variables().await)?,
         };
-        self.start(Some(self.engine.children().id(&self.key())), command.clone(), None).await?;
+        self.run_command(CommandLine { text: command, directory, program: None, rerun }).await
+    }
+
+    /// A command with its values, quoted for the shell.
+    pub(super) fn command(
+        self,
+        text: &str,
+        variables: serde_json::Map<String, Value>,
+    ) -> Result<String, Trouble> {
+        let quoted = template::quoted_for_shell(&variables);
+        template::render(text, &quoted).map_err(|error| Trouble::Failed(error.to_string()))
+    }
+
+    /// Runs the command of the step, once.
+    pub(super) async fn run_command(self, command: CommandLine<'_>) -> Result<StepEnd, Trouble> {
+        let task = self.engine.children().id(&self.key());
+        self.start(Some(task), command.text.clone(), None).await?;
         let script = Script {
             key: &self.key(),
             step: &self.leaf.path,
-            command: &command,
-            directory: &directory,
+            command: &command.text,
+            directory: &command.directory,
+            workspace: None,
+            program: command.program,
             timeout_seconds: self.leaf.step.timeout.map(|timeout| timeout.as_secs()),
         };
         let ended = match self.engine.children().run_script(script, self.halt).await? {
@@ -220,7 +249,7 @@ impl<'e> Attempt<'e> {
                 reason: Some(reason_for(reason)),
                 ..self.leaf.ended(StepResult::Failed)
             },
-            ScriptEnd::Unknown if rerun => return self.again().await,
+            ScriptEnd::Unknown if command.rerun => return self.again().await,
             ScriptEnd::Unknown => return self.interrupted().await,
         };
         Ok(StepEnd::Ended(ended))
@@ -229,10 +258,7 @@ impl<'e> Attempt<'e> {
     /// Begins the next attempt of a step that may be repeated.
     async fn again(self) -> Result<StepEnd, Trouble> {
         let next = Leaf { attempt: self.leaf.attempt + 1, ..self.leaf.clone() };
-        let Work::Script { command, rerun } = &self.leaf.step.work else {
-            return Ok(StepEnd::Ended(self.leaf.ended(StepResult::Failed)));
-        };
-        Box::pin(Attempt { leaf: &next, ..self }.script(command, *rerun)).await
+        Box::pin(Attempt { leaf: &next, ..self }.work()).await
     }
 
     /// A command whose end nobody knows is not run again by itself: a person decides.
@@ -308,11 +334,19 @@ fn agent_end(leaf: &Leaf, text: &str, changed: Vec<String>) -> StepEnded {
     }
 }
 
+/// Why a command failed: its last words say more than its code.
+pub(super) fn failure(code: i32, output: &str) -> String {
+    match output.lines().rfind(|line| !line.trim().is_empty()) {
+        Some(last) => format!("exit code {code}: {}", one_line(last, LAST_WORDS)),
+        None => format!("exit code {code}"),
+    }
+}
+
 fn script_ended(leaf: &Leaf, code: i32, output: &str) -> StepEnded {
     let has_failed = code != 0;
     StepEnded {
         output: json!({ "output": output.trim_end_matches('\n'), "exit_code": code }),
-        error: has_failed.then(|| format!("exit code {code}")),
+        error: has_failed.then(|| failure(code, output)),
         reason: has_failed.then_some(StatusReason::Error),
         ..leaf.ended(if has_failed { StepResult::Failed } else { StepResult::Succeeded })
     }

@@ -2,9 +2,12 @@
 
 use std::path::Path;
 
-use windlass_core::event::WorktreeChanged;
+use windlass_core::event::{WorktreeChanged, WorktreeKind};
 
-use super::{Listed, changes, commit_all, is_same, list, remove_index_lock, some_of};
+use super::{
+    BRANCHES, Listed, changes, commit_all, interruption, is_same, list, registration,
+    remove_left_locks, some_of,
+};
 use crate::git::{Git, GitError, Lock};
 
 /// What became of a worktree that is not needed any more.
@@ -44,22 +47,66 @@ pub fn what_would_be_lost(
 
 /// Removes a worktree and its branch, unless something would be lost.
 pub fn remove(git: &Git, tree: &WorktreeChanged, merged: &[String]) -> Result<Removal, GitError> {
+    give_up(git, tree, merged, remove_directory)
+}
+
+/// Gives a warm worktree back: its branch goes, and its directory stays for the next run, unless something would be
+/// lost.
+pub fn release(git: &Git, tree: &WorktreeChanged, merged: &[String]) -> Result<Removal, GitError> {
+    give_up(git, tree, merged, |git, lock, path, listed| {
+        if listed.is_some() && path.exists() {
+            interruption::mark(git, path)?;
+            // Where it began is in some branch; its last commit may be nowhere after a squash.
+            git.run_in(path, Some(lock), ["checkout", "--quiet", "--detach", &tree.base])?;
+            interruption::unmark(git, path)?;
+        }
+        Ok(())
+    })
+}
+
+/// Ends what a run has of a worktree: its branch, and what `leave` does about the directory.
+fn give_up(
+    git: &Git,
+    tree: &WorktreeChanged,
+    merged: &[String],
+    leave: impl Fn(&Git, &Lock, &Path, Option<&Listed>) -> Result<(), GitError>,
+) -> Result<Removal, GitError> {
     let lock = git.lock()?;
     let path = Path::new(&tree.path);
     let reference = format!("refs/heads/{}", tree.branch);
+    if !path.exists() {
+        registration::discard_half_made(git, path)?;
+    }
+    git.clear_ref_locks(&lock, &reference);
     let head = git.commit(&reference)?;
     let listed = listed(git, path)?;
-    if path.exists() && listed.is_some() {
-        remove_index_lock(git, path)?;
-    }
-    if let Some(why) = what_would_be_lost(git, tree, merged)? {
+    let lost = match is_taken(tree, listed.as_ref()) {
+        true => head.as_ref().map(|head| unmerged(git, tree, head, merged)).transpose()?.flatten(),
+        false => {
+            if path.exists() && listed.is_some() {
+                remove_left_locks(git, path)?;
+                interruption::undo(git, &lock, tree)?;
+            }
+            what_would_be_lost(git, tree, merged)?
+        }
+    };
+    if let Some(why) = lost {
         return Ok(Removal::Kept(why));
     }
-    remove_directory(git, &lock, path, listed.as_ref())?;
+    if !is_taken(tree, listed.as_ref()) {
+        leave(git, &lock, path, listed.as_ref())?;
+    }
     if let Some(head) = head {
         git.run_locked(&lock, ["update-ref", "-d", &reference, &head])?;
     }
     Ok(Removal::Removed)
+}
+
+/// Whether another run already works in a warm worktree that was given back before a crash.
+fn is_taken(tree: &WorktreeChanged, listed: Option<&Listed>) -> bool {
+    let branch = listed.and_then(|one| one.branch.as_ref());
+    tree.kind == WorktreeKind::Warm
+        && branch.is_some_and(|other| *other != tree.branch && other.starts_with(BRANCHES))
 }
 
 /// Whether [`save`] can keep everything that is in a worktree.
@@ -81,6 +128,7 @@ pub fn save(git: &Git, tree: &WorktreeChanged) -> Result<Removal, GitError> {
     }
     let found = listed(git, path)?;
     if path.exists() && found.is_some() {
+        interruption::undo(git, &git.lock()?, tree)?;
         commit_all(git, path, "windlass: not committed when its worktree was removed")?;
     }
     let lock = git.lock()?;
@@ -119,11 +167,14 @@ fn remove_directory(
         return Ok(());
     }
     let place = path.display().to_string();
+    if path.exists() {
+        interruption::mark(git, path)?;
+    }
     match (path.exists(), path.join(".gitmodules").is_file()) {
         // Git refuses worktrees with submodules otherwise.
         (true, true) => git.run_locked(lock, ["worktree", "remove", "--force", &place])?,
         (true, false) => git.run_locked(lock, ["worktree", "remove", &place])?,
-        (false, _) => git.run_locked(lock, ["worktree", "prune"])?,
+        (false, _) => return registration::forget(git, lock, path),
     };
     Ok(())
 }

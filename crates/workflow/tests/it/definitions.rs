@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use windlass_workflow::definition::{
-    AgentWork, Base, Checkout, OnFail, Spell, Strategy, Work, Workflow, schema,
+    AgentWork, Base, Checkout, Maker, OnFail, Spell, Strategy, Work, Workflow, schema,
 };
 use windlass_workflow::files::Files;
 
@@ -69,10 +69,8 @@ fn every_type_of_step_is_read() {
     let Work::Merge(merge) = &workflow.steps[4].work else { panic!("{:?}", workflow.steps[4]) };
     assert_eq!((merge.strategy, merge.gates.len()), (Strategy::Rebase, 1));
     let Checkout::Worktree(spec) = &workflow.place else { panic!("{:?}", workflow.place) };
-    assert_eq!(
-        (&spec.base, spec.setup.as_deref(), spec.keep),
-        (&Base::Fresh, Some("npm ci"), true)
-    );
+    let Maker::Git(git) = &spec.maker else { panic!("{spec:?}") };
+    assert_eq!((&git.base, spec.setup.as_deref(), spec.keep), (&Base::Fresh, Some("npm ci"), true));
 }
 
 /// What a person approves is everything that would run.
@@ -257,7 +255,7 @@ fn an_unknown_workflow_is_answered_with_those_there_are() {
     write(root.path(), ".windlass/workflows/deploy.yaml", AGENT);
     let error = Files::of(root.path()).path_of("depoly").unwrap_err().to_string();
     assert!(
-        error.contains("no workflow `depoly`") && error.ends_with("there are deploy"),
+        error.contains("no workflow `depoly`") && error.ends_with("; known: deploy"),
         "{error}"
     );
 }
@@ -293,4 +291,77 @@ fn the_schema_agrees_with_the_reader() {
         assert!(!is_valid(&one_step(step)), "{step}");
         assert!(Workflow::read(&one_step(step), "x").is_err(), "{step}");
     }
+}
+
+fn worktree(keys: &str, step: &str) -> Result<Workflow, String> {
+    let text = format!("worktree: {{{keys}}}\nsteps:\n  - {{name: a, {step}}}\n");
+    Workflow::read(&text, "x").map_err(|error| error.to_string())
+}
+
+#[test]
+fn what_a_worktree_may_be_is_checked() {
+    let script = "type: script, command: ls";
+    for (keys, step, said) in [
+        (
+            "sparse: [/etc]",
+            script,
+            "line 1: `/etc` in `sparse` is not a directory below the top, such as `src/app`",
+        ),
+        (
+            "sparse: [a/../..]",
+            script,
+            "line 1: `a/../..` in `sparse` is not a directory below the top, such as `src/app`",
+        ),
+        ("reuse: 0", script, "line 1: `reuse` may not be `0`; allowed: 1 to 16"),
+        ("reuse: 99", script, "line 1: `reuse` may not be `99`; allowed: 1 to 16"),
+        (
+            "reuse: 1, keep: true",
+            script,
+            "line 1: `keep` and `reuse` exclude each other: a worktree that stays as it is cannot be reused",
+        ),
+        (
+            "cache: {PATH: bin}",
+            script,
+            "line 1: `PATH` in `cache` cannot be set; write a variable of your build tool, such as `CARGO_TARGET_DIR`",
+        ),
+        (
+            "cache: {X: ../y}",
+            script,
+            "line 1: `../y` in `cache` is not a directory below the top, such as `src/app`",
+        ),
+        ("remove: ls", script, "line 1: `remove` belongs to `create`, which is not there"),
+        (
+            "create: ls, base: v1",
+            script,
+            "line 1: `base` is for git, and `create` makes workspaces without it",
+        ),
+        (
+            "create: ls",
+            "type: merge",
+            "line 3: step `a` of type `merge` needs git, and `worktree` has a `create` command in its place",
+        ),
+        (
+            "create: ls",
+            "type: pull_request",
+            "line 3: step `a` of type `pull_request` needs git, and `worktree` has a `create` command in its place",
+        ),
+    ] {
+        assert_eq!(worktree(keys, step).unwrap_err(), said, "{keys}");
+    }
+}
+
+/// What a person approves is everything that would run.
+#[test]
+fn commands_that_make_workspaces_and_publish_are_approved() {
+    let found = worktree("create: mk, remove: rm, setup: up", "type: script, command: ls").unwrap();
+    let places: Vec<_> = found.commands().into_iter().map(|(place, _)| place).collect();
+    assert_eq!(places, ["worktree create", "worktree setup", "step a", "worktree remove"]);
+    let found = worktree("base: head", "type: pull_request, title: x").unwrap();
+    let (place, command) = found.commands().remove(0);
+    assert!(
+        place == "step a"
+            && command.contains("git push")
+            && command.contains("gh pr create --draft"),
+        "{command}"
+    );
 }

@@ -7,6 +7,8 @@ mod templates;
 mod outputs;
 mod repository;
 mod worktrees;
+mod worktree_kinds;
+mod killed_git;
 mod merges;
 mod planning;
 mod runner_place;

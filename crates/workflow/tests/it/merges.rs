@@ -4,12 +4,12 @@ use std::path::Path;
 
 use windlass_core::event::WorktreeChanged;
 use windlass_workflow::definition::Strategy;
-use windlass_workflow::merge::{self, Attempt, Computed, Moved, Outlook, Wanted};
+use windlass_workflow::merge::{self, Attempt, Computed, MergeRequest, Moved, Outlook};
 
 use crate::repository::{Repository, by_hand, write};
 
-fn wanted(tree: &WorktreeChanged, strategy: Strategy) -> Wanted<'_> {
-    Wanted {
+fn wanted(tree: &WorktreeChanged, strategy: Strategy) -> MergeRequest<'_> {
+    MergeRequest {
         branch: &tree.branch,
         tree: Path::new(&tree.path),
         target: "main",

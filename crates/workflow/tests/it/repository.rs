@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tempfile::TempDir;
-use windlass_core::event::{WorktreeChanged, WorktreeState};
+use windlass_core::event::{WorktreeChanged, WorktreeKind, WorktreeState};
 use windlass_workflow::git::Git;
 
 pub struct Repository {
@@ -48,6 +48,8 @@ impl Repository {
         WorktreeChanged {
             name: name.to_owned(),
             state: WorktreeState::Adding,
+            kind: WorktreeKind::Single,
+            sparse: Vec::new(),
             path: path.display().to_string(),
             branch: format!("windlass/{name}"),
             base: self.head("main"),

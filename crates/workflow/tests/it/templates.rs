@@ -56,6 +56,13 @@ fn what_a_template_would_drop_is_refused() {
 }
 
 #[test]
+fn braces_that_are_not_closed_are_named() {
+    for text in ["echo {{.name", "{{if .name}}yes{{end"] {
+        assert_eq!(render(text).unwrap_err().to_string(), "a `{{` has no `}}`", "{text}");
+    }
+}
+
+#[test]
 fn a_condition_may_be_written_without_braces() {
     let is_true = |text: &str| template::is_true(&render(&template::condition(text)).unwrap());
     assert!(is_true(".previous.failed"));

@@ -272,7 +272,7 @@ fn unusable_repositories_are_named() {
     assert!(error.ends_with("is a bare repository; start in a checkout of it"), "{error}");
     let fresh = Git::open(&none.path().join("fresh")).unwrap();
     let error = worktree::base(&fresh, &Base::Head, None).unwrap_err().to_string();
-    assert_eq!(error, "the repository has no commit yet");
+    assert_eq!(error, "the repository has no commit yet; make the first one with `git commit`");
     let repository = Repository::new();
     repository.by_hand("git checkout -q --detach");
     let error = worktree::base(&repository.git(), &Base::Fresh, None).unwrap_err().to_string();

@@ -37,7 +37,7 @@ pub(super) async fn work(
     input: &mut Input,
     interrupts: &mut Interrupts,
 ) -> Result<Ended, Failure> {
-    let (tasks, style) = (chat.coordinator.tasks(), chat.app.style);
+    let (tasks, style) = (chat.opening.coordinator.tasks(), chat.app.style);
     let task = tasks.root(task)?;
     let state = tasks.state(task)?;
     let mut screen = Screen::new(&chat.printing, style, task, &state);
@@ -67,7 +67,7 @@ async fn segment(
     stop: &CancellationToken,
     (input, interrupts): (&mut Input, &mut Interrupts),
 ) -> Result<TaskResult, Failure> {
-    let coordinator = &chat.coordinator;
+    let coordinator = &chat.opening.coordinator;
     let from = coordinator.tasks().get(task)?.map_or(0, |row| row.last_seq);
     let mut feed = match screen.shows_sub_agents() {
         true => coordinator.feed().follow_all(task, from)?,
@@ -165,7 +165,7 @@ async fn meanwhile(
     let name = text.trim_start_matches('/').split_whitespace().next().unwrap_or_default();
     let is_command = slash::is_command(&text);
     if is_command && (is_typed || AT_ONCE.contains(&name)) {
-        let input = SlashInput { share: chat.share(), ..SlashInput::here(&text, &chat.user) };
+        let input = SlashInput { share: chat.opening.share, ..SlashInput::here(&text, &chat.user) };
         match chat.session().run(input).await {
             Ok(reply) => {
                 screen.clear();
@@ -194,7 +194,7 @@ fn end(chat: &Conversation<'_>, result: &TaskResult) -> Result<Ended, Failure> {
     if let Some(text) = &result.final_message {
         out(&task_page::answer(text, chat.app.style));
     }
-    let row = chat.coordinator.tasks().get(result.task_id)?;
+    let row = chat.opening.coordinator.tasks().get(result.task_id)?;
     let reason = row.map(|row| row.reason);
     if result.status == ResultStatus::BlockedUser
         && let Some(asked) = &result.hitl_request

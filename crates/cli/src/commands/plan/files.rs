@@ -10,19 +10,25 @@ use windlass_coordinator::plans::{
 };
 use windlass_coordinator::slash::Block;
 use windlass_core::shown::{shown, shown_path};
+use windlass_skills::regular;
 
-use super::Call;
+use super::PlanContext;
 use crate::failure::Failure;
 use crate::show::{note, out_json};
 
+/// A template is a plan, and a plan is read by people.
+const MAX_TEMPLATE_BYTES: u64 = 1 << 20;
+
 /// Creates a plan from a template, which has both bookends or is refused.
-pub(super) fn new(call: &Call<'_>, name: &str, template: &str) -> Result<u8, Failure> {
-    let plans = call.app.coordinator.plans();
-    let own =
-        plans.project(call.directory).join(".windlass/templates").join(format!("{template}.json"));
+pub(super) fn new(context: &PlanContext<'_>, name: &str, template: &str) -> Result<u8, Failure> {
+    let plans = context.app.coordinator.plans();
+    let own = plans
+        .project(context.directory)
+        .join(".windlass/templates")
+        .join(format!("{template}.json"));
     let text = match TEMPLATES.iter().find(|one| one.name == template) {
         Some(found) => found.text.to_owned(),
-        None => fs::read_to_string(&own).map_err(|_| {
+        None => regular::read_text(&own, MAX_TEMPLATE_BYTES).map_err(|_| {
             let known: Vec<_> = TEMPLATES.iter().map(|one| one.name).collect();
             Failure::usage(
                 format!("there is no template `{template}`"),
@@ -39,7 +45,7 @@ pub(super) fn new(call: &Call<'_>, name: &str, template: &str) -> Result<u8, Fai
         let hint = "use letters, digits, `-`, `_` and `.`, and begin with a letter or a digit";
         return Err(Failure::usage(format!("`{name}` cannot be the name of a plan"), hint));
     }
-    let path = plans.new_path(call.directory, name);
+    let path = plans.new_path(context.directory, name);
     if path.exists() {
         return Err(Failure::usage(
             format!("`{}` already exists", shown_path(&path)),
@@ -51,28 +57,28 @@ pub(super) fn new(call: &Call<'_>, name: &str, template: &str) -> Result<u8, Fai
     manifest["id"] = name.into();
     manifest["$schema"] = "./plan.schema.json".into();
     let written = || -> std::io::Result<()> {
-        let directory = path.parent().unwrap_or(call.directory);
+        let directory = path.parent().unwrap_or(context.directory);
         fs::create_dir_all(directory)?;
         fs::write(directory.join("plan.schema.json"), windlass_coordinator::plans::SCHEMA)?;
         fs::write(&path, format!("{manifest:#}\n"))
     };
     written().with_context(|| format!("`{}` cannot be written", shown_path(&path)))?;
-    call.print(&json!({ "name": name, "path": path, "template": template }), || {
+    context.print(&json!({ "name": name, "path": path, "template": template }), || {
         vec![Block::Words { text: format!("{} is a new plan", shown_path(&path)) }]
     });
-    call.note(&format!("edit it, then load what it names: windlass plan activate {name}"));
+    context.note(&format!("edit it, then load what it names: windlass plan activate {name}"));
     Ok(0)
 }
 
 /// Lists the plans of the project.
-pub(super) fn list(call: &Call<'_>) -> Result<u8, Failure> {
-    let plans = call.app.coordinator.plans();
-    let active = plans.active(call.directory)?.map(|row| PathBuf::from(row.path));
+pub(super) fn list(context: &PlanContext<'_>) -> Result<u8, Failure> {
+    let plans = context.app.coordinator.plans();
+    let active = plans.active(context.directory)?.map(|row| PathBuf::from(row.path));
     let mut found = Vec::new();
     let mut rows = Vec::new();
-    for path in plans.files(call.directory) {
+    for path in plans.files(context.directory) {
         let is_active = active.as_ref() == Some(&path);
-        let read = plans.read(call.directory, path.to_str());
+        let read = plans.read(context.directory, path.to_str());
         let (name, title, problem) = match read {
             Ok(file) => (file.plan.id, file.plan.title, None),
             Err(error) => (String::new(), String::new(), Some(error.to_string())),
@@ -88,65 +94,70 @@ pub(super) fn list(call: &Call<'_>) -> Result<u8, Failure> {
         }));
     }
     if found.is_empty() {
-        call.note("no plans; begin one with `windlass plan new NAME`");
+        context.note("no plans; begin one with `windlass plan new NAME`");
     }
-    if !found.is_empty() || call.json {
-        call.print(&found, || vec![Block::table(&["PLAN", "STATE", "FILE", "TITLE"], &[], rows)]);
+    if !found.is_empty() || context.json {
+        context
+            .print(&found, || vec![Block::table(&["PLAN", "STATE", "FILE", "TITLE"], &[], rows)]);
     }
     Ok(0)
 }
 
 /// Checks a plan: every wrong place is named.
-pub(super) fn validate(call: &Call<'_>, plan: Option<&str>) -> Result<u8, Failure> {
-    let file = call.app.coordinator.plans().read(call.directory, plan)?;
+pub(super) fn validate(context: &PlanContext<'_>, plan: Option<&str>) -> Result<u8, Failure> {
+    let file = context.app.coordinator.plans().read(context.directory, plan)?;
     let tasks = file.plan.tasks().count();
     let data = json!({ "valid": true, "plan": file.plan.id, "path": file.path, "tasks": tasks });
-    call.print(&data, || {
+    context.print(&data, || {
         vec![Block::Words { text: format!("{} is valid: {tasks} tasks", shown_path(&file.path)) }]
     });
     Ok(0)
 }
 
 /// Shows a plan as it is understood: also with the names that it leaves out.
-pub(super) fn show(call: &Call<'_>, plan: Option<&str>) -> Result<u8, Failure> {
-    let file = call.app.coordinator.plans().read(call.directory, plan)?;
-    call.print(&file.plan, || plan_blocks(&file.plan));
+pub(super) fn show(context: &PlanContext<'_>, plan: Option<&str>) -> Result<u8, Failure> {
+    let file = context.app.coordinator.plans().read(context.directory, plan)?;
+    context.print(&file.plan, || plan_blocks(&file.plan));
     Ok(0)
 }
 
 /// Makes a plan the active one and shows exactly what it loads.
-pub(super) fn activate(call: &Call<'_>, plan: Option<&str>, again: bool) -> Result<u8, Failure> {
-    let by = call.app.environment.user();
-    let plans = call.app.coordinator.plans();
-    let new = NewActivation { directory: call.directory, named: plan, by: &by, again };
-    let activation = call.app.runtime.block_on(plans.activate(new))?;
-    call.print(&activation, || activation.blocks());
-    call.note("work through it with: windlass plan run");
+pub(super) fn activate(
+    context: &PlanContext<'_>,
+    plan: Option<&str>,
+    again: bool,
+) -> Result<u8, Failure> {
+    let by = context.app.environment.user();
+    let plans = context.app.coordinator.plans();
+    let new = NewActivation { directory: context.directory, named: plan, by: &by, again };
+    let activation = context.app.runtime.block_on(plans.activate(new))?;
+    context.print(&activation, || activation.blocks());
+    context.note("work through it with: windlass plan run");
     Ok(0)
 }
 
 /// Checks the prompts of a plan, or of all plans and templates (O-02).
 pub(super) fn validate_prompts(
-    call: &Call<'_>,
+    context: &PlanContext<'_>,
     plan: Option<&str>,
     all: bool,
     strict: bool,
 ) -> Result<u8, Failure> {
-    let plans = call.app.coordinator.plans();
+    let plans = context.app.coordinator.plans();
     let (mut errors, mut warnings): (Vec<Problem>, Vec<Problem>) = Default::default();
     if all {
-        for path in plans.files(call.directory) {
-            let file = plans.read(call.directory, path.to_str())?;
+        for path in plans.files(context.directory) {
+            let file = plans.read(context.directory, path.to_str())?;
             warnings.extend(check_prompts(&file.plan, &file.document));
         }
     } else {
-        let file = plans.read(call.directory, plan)?;
+        let file = plans.read(context.directory, plan)?;
         errors.extend(check_prompts(&file.plan, &file.document));
     }
     if strict {
         errors.append(&mut warnings);
     }
-    if call.json {
+    if context.json {
         out_json(&json!({ "errors": errors, "warnings": warnings }).to_string());
     } else {
         errors.iter().for_each(|problem| note(&format!("error: {}", shown(&problem.to_string()))));
@@ -158,15 +169,15 @@ pub(super) fn validate_prompts(
 }
 
 /// Lists templates; each has both bookends, and one that is checked and has not is refused (PL-053, PL-054, PL-068).
-pub(super) fn templates(call: &Call<'_>, own: &[PathBuf]) -> Result<u8, Failure> {
+pub(super) fn templates(context: &PlanContext<'_>, own: &[PathBuf]) -> Result<u8, Failure> {
     for path in own {
-        let text = fs::read_to_string(path).map_err(|error| {
+        let text = regular::read_text(path, MAX_TEMPLATE_BYTES).map_err(|error| {
             let message = format!("`{}` cannot be read: {error}", shown_path(path));
             Failure::usage(message, "name a plan's file")
         })?;
         check_bookends(&path.display().to_string(), &text)
             .map_err(windlass_coordinator::Error::from)?;
-        call.note(&format!("{} has step 0 and step 99 in every task", shown_path(path)));
+        context.note(&format!("{} has step 0 and step 99 in every task", shown_path(path)));
     }
     let mut data = Vec::new();
     let mut rows = Vec::new();
@@ -180,7 +191,7 @@ pub(super) fn templates(call: &Call<'_>, own: &[PathBuf]) -> Result<u8, Failure>
         let about = template.about.to_owned();
         rows.push(vec![template.name.to_owned(), phases.to_string(), tasks.to_string(), about]);
     }
-    call.print(&data, || {
+    context.print(&data, || {
         vec![Block::table(&["TEMPLATE", "PHASES", "TASKS", "ABOUT"], &[1, 2], rows)]
     });
     Ok(0)

@@ -12,7 +12,7 @@ use windlass_coordinator::plans::{
 use windlass_coordinator::slash::Block;
 use windlass_core::planning::Severity;
 
-use super::{Call, PlanAction};
+use super::{PlanAction, PlanContext};
 use crate::failure::Failure;
 use crate::show::out_json;
 
@@ -40,33 +40,33 @@ pub struct SaveSnapshot {
 }
 
 /// Carries out what keeps or reads rows and snapshots.
-pub(super) fn execute(call: &Call<'_>, action: PlanAction) -> Result<u8, Failure> {
+pub(super) fn execute(context: &PlanContext<'_>, action: PlanAction) -> Result<u8, Failure> {
     match action {
         PlanAction::LogIssue { severity, task, owner, description } => {
-            log_issue(call, IssueDraft { task, severity, owner, description })
+            log_issue(context, IssueDraft { task, severity, owner, description })
         }
         PlanAction::Issues { task, severity, owner, open } => {
-            issues(call, task, severity, owner, open)
+            issues(context, task, severity, owner, open)
         }
         PlanAction::ResolveIssue { issue, resolution } => {
-            let notes = call.notes()?;
-            let issue = call.app.runtime.block_on(notes.resolve_issue(&issue, resolution))?;
+            let notes = context.notes()?;
+            let issue = context.app.runtime.block_on(notes.resolve_issue(&issue, resolution))?;
             let text = format!("{} is resolved: {resolution}", issue.id);
-            call.print(&issue, || vec![Block::Words { text }]);
+            context.print(&issue, || vec![Block::Words { text }]);
             Ok(0)
         }
         PlanAction::LogDecision { title, reasoning, alternatives, task } => {
-            log_decision(call, DecisionDraft { task, title, reasoning, alternatives })
+            log_decision(context, DecisionDraft { task, title, reasoning, alternatives })
         }
         PlanAction::Decisions { task } => {
-            let notes = call.notes()?;
+            let notes = context.notes()?;
             let found = notes.decisions(&PlanningFilter { task, ..notes.filter() })?;
-            call.print(&found, || decision_blocks(&found));
+            context.print(&found, || decision_blocks(&found));
             Ok(0)
         }
-        PlanAction::SaveSnapshot(save) => save_snapshot(call, &save),
-        PlanAction::LoadSnapshot { task } => load_snapshot(call, task.as_deref()),
-        PlanAction::Budget { task } => budget(call, task.as_deref()),
+        PlanAction::SaveSnapshot(save) => save_snapshot(context, &save),
+        PlanAction::LoadSnapshot { task } => load_snapshot(context, task.as_deref()),
+        PlanAction::Budget { task } => budget(context, task.as_deref()),
         PlanAction::New { .. }
         | PlanAction::List
         | PlanAction::Validate { .. }
@@ -81,50 +81,50 @@ pub(super) fn execute(call: &Call<'_>, action: PlanAction) -> Result<u8, Failure
     }
 }
 
-fn log_issue(call: &Call<'_>, draft: IssueDraft) -> Result<u8, Failure> {
-    let plans = call.app.coordinator.plans();
-    let active = plans.status(call.directory, None).ok();
-    let issue = call.app.runtime.block_on(call.notes()?.log_issue(draft))?;
+fn log_issue(context: &PlanContext<'_>, draft: IssueDraft) -> Result<u8, Failure> {
+    let plans = context.app.coordinator.plans();
+    let active = plans.status(context.directory, None).ok();
+    let issue = context.app.runtime.block_on(context.notes()?.log_issue(draft))?;
     if let (Some(plan), Some(task)) = (&active, &issue.task_id) {
         let mut tasks = plan.phases.iter().flat_map(|phase| &phase.tasks);
         if tasks.all(|known| known.id != *task) {
-            call.note(&format!("note: the active plan `{}` has no task `{task}`", plan.name));
+            context.note(&format!("note: the active plan `{}` has no task `{task}`", plan.name));
         }
     }
-    call.print(&issue, || vec![Block::Words { text: format!("{} is logged", issue.id) }]);
+    context.print(&issue, || vec![Block::Words { text: format!("{} is logged", issue.id) }]);
     Ok(0)
 }
 
 fn issues(
-    call: &Call<'_>,
+    context: &PlanContext<'_>,
     task: Option<String>,
     severity: Option<Severity>,
     owner: Option<String>,
     open: bool,
 ) -> Result<u8, Failure> {
-    let notes = call.notes()?;
+    let notes = context.notes()?;
     let filter = PlanningFilter { task, severity, owner, open, ..notes.filter() };
     let found = notes.issues(&filter)?;
-    call.print(&found, || issue_blocks(&found));
+    context.print(&found, || issue_blocks(&found));
     Ok(0)
 }
 
-fn log_decision(call: &Call<'_>, draft: DecisionDraft) -> Result<u8, Failure> {
-    let decision = call.app.runtime.block_on(call.notes()?.log_decision(draft))?;
-    call.print(&decision, || vec![Block::Words { text: format!("{} is logged", decision.id) }]);
+fn log_decision(context: &PlanContext<'_>, draft: DecisionDraft) -> Result<u8, Failure> {
+    let decision = context.app.runtime.block_on(context.notes()?.log_decision(draft))?;
+    context.print(&decision, || vec![Block::Words { text: format!("{} is logged", decision.id) }]);
     Ok(0)
 }
 
-fn save_snapshot(call: &Call<'_>, args: &SaveSnapshot) -> Result<u8, Failure> {
+fn save_snapshot(context: &PlanContext<'_>, args: &SaveSnapshot) -> Result<u8, Failure> {
     let fields = match &args.from {
         Some(path) => read_fields(path)?,
         None => given_fields(args)?,
     };
-    let notes = call.notes()?;
-    let saved = call.app.runtime.block_on(notes.save_snapshot(&args.task, &fields))?;
+    let notes = context.notes()?;
+    let saved = context.app.runtime.block_on(notes.save_snapshot(&args.task, &fields))?;
     let data = json!({ "path": saved.path, "snapshot": saved.snapshot });
     let text = format!("{} is saved; /clear is now safe", saved.path);
-    call.print(&data, || vec![Block::Words { text }]);
+    context.print(&data, || vec![Block::Words { text }]);
     Ok(0)
 }
 
@@ -171,25 +171,25 @@ fn read_fields(path: &PathBuf) -> Result<Map<String, Value>, Failure> {
     Ok(snapshot.fields())
 }
 
-fn load_snapshot(call: &Call<'_>, task: Option<&str>) -> Result<u8, Failure> {
-    let found = call.notes()?.load_snapshot(task)?;
+fn load_snapshot(context: &PlanContext<'_>, task: Option<&str>) -> Result<u8, Failure> {
+    let found = context.notes()?.load_snapshot(task)?;
     let Some(snapshot) = found else {
-        if call.json {
+        if context.json {
             out_json("null");
         }
-        call.note("there is no snapshot");
+        context.note("there is no snapshot");
         return Ok(1);
     };
-    call.print(&snapshot, || snapshot_blocks(&snapshot));
+    context.print(&snapshot, || snapshot_blocks(&snapshot));
     Ok(0)
 }
 
 /// How full a task's context is (PL-034).
-fn budget(call: &Call<'_>, task: Option<&str>) -> Result<u8, Failure> {
-    let tasks = call.app.coordinator.tasks();
+fn budget(context: &PlanContext<'_>, task: Option<&str>) -> Result<u8, Failure> {
+    let tasks = context.app.coordinator.tasks();
     let task = match task {
         Some(text) => tasks.find(text)?,
-        None => match tasks.in_directory(call.directory).newest()? {
+        None => match tasks.in_directory(context.directory).newest()? {
             Some(newest) => newest.row.id,
             None => {
                 let hint = "name a task; see `windlass tasks`";
@@ -203,7 +203,7 @@ fn budget(call: &Call<'_>, task: Option<&str>) -> Result<u8, Failure> {
             "its context is measured with its first request",
         ));
     };
-    call.print(&gauge, || {
+    context.print(&gauge, || {
         let percent = format!("{:.1} % of the context is used", gauge.percent);
         vec![Block::Words {
             text: format!("{task}: {percent}, {}: {}", gauge.level, gauge.recommendation),

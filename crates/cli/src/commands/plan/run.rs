@@ -12,7 +12,7 @@ use windlass_core::command::ExecutionConfig;
 use windlass_core::event::Driver;
 use windlass_core::shown::shown_line;
 
-use super::Call;
+use super::PlanContext;
 use crate::args::SandboxArgs;
 use crate::args::values::{self, one_of};
 use crate::commands::interrupts::{Interrupt, Interrupts};
@@ -87,7 +87,7 @@ pub(super) fn run(
         cost_budget: args.budget.or(config.agent.budget_usd),
     };
     let app = AppContext { coordinator, ..app };
-    let call = Call { app: &app, directory: workspace, json };
+    let context = PlanContext { app: &app, directory: workspace, json };
     let runtime = &app.runtime;
     let plans = app.coordinator.plans();
     if args.plan.is_some() || args.again {
@@ -97,13 +97,13 @@ pub(super) fn run(
     }
     let begun = runtime.block_on(plans.begin(plans.need_active(workspace)?, run))?;
     if args.detach {
-        call.print(&begun, || begun.blocks());
+        context.print(&begun, || begun.blocks());
         mail::warn_without_service(&app)?;
         return Ok(0);
     }
-    let status = runtime.block_on(drive(&call, &begun))?;
+    let status = runtime.block_on(drive(&context, &begun))?;
     let Some(status) = status else { return Ok(failure::INTERRUPTED) };
-    call.print(&status, || status.blocks());
+    context.print(&status, || status.blocks());
     if !json {
         print_questions(&app, &status)?;
     }
@@ -111,11 +111,14 @@ pub(super) fn run(
 }
 
 /// Drives the tasks and prints what becomes of each; `None` when Ctrl-C ended it.
-async fn drive(call: &Call<'_>, begun: &PlanStatus) -> Result<Option<PlanStatus>, Failure> {
+async fn drive(
+    context: &PlanContext<'_>,
+    begun: &PlanStatus,
+) -> Result<Option<PlanStatus>, Failure> {
     let stop = CancellationToken::new();
     let mut interrupts = Interrupts::listen().context("Ctrl-C cannot be listened for")?;
-    let mut progress = Progress { json: call.json, shown: BTreeMap::new() };
-    let plans = call.app.coordinator.plans();
+    let mut progress = Progress { json: context.json, shown: BTreeMap::new() };
+    let plans = context.app.coordinator.plans();
     let driving = plans.drive(begun.plan_id, &stop, |status| progress.show(status));
     tokio::pin!(driving);
     loop {
@@ -187,8 +190,8 @@ fn exit_code(status: &PlanStatus) -> u8 {
 }
 
 /// Shows how far a plan is.
-pub(super) fn status(call: &Call<'_>, plan: Option<&str>) -> Result<u8, Failure> {
-    let status = call.app.coordinator.plans().status(call.directory, plan)?;
-    call.print(&status, || status.blocks());
+pub(super) fn status(context: &PlanContext<'_>, plan: Option<&str>) -> Result<u8, Failure> {
+    let status = context.app.coordinator.plans().status(context.directory, plan)?;
+    context.print(&status, || status.blocks());
     Ok(0)
 }

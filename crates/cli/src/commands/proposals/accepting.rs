@@ -29,7 +29,7 @@ pub struct Accepting {
 }
 
 /// A skill that was written.
-pub struct Written {
+pub struct SavedSkill {
     pub directory: PathBuf,
     /// The short hash of its commit, where it was committed.
     pub commit: Option<String>,
@@ -68,7 +68,7 @@ impl Accepting {
         proposal: &Proposal,
         draft: &Draft,
         commits: bool,
-    ) -> Result<Written, Failure> {
+    ) -> Result<SavedSkill, Failure> {
         let project = Path::new(&proposal.project);
         let directory = self.target(proposal)?;
         let staged = self.place(proposal).join("tried");
@@ -91,7 +91,7 @@ impl Accepting {
         };
         self.decide(proposal, ProposalStatus::Accepted, &words)?;
         let _ = fs::remove_dir_all(self.place(proposal));
-        Ok(Written { directory, commit })
+        Ok(SavedSkill { directory, commit })
     }
 
     pub fn decide(

@@ -35,7 +35,7 @@ pub struct Draft {
 
 /// What a model writes.
 #[derive(Deserialize)]
-struct Written {
+struct ModelDraft {
     description: String,
     instructions: String,
     task: String,
@@ -91,7 +91,8 @@ impl Draft {
             (Some(from), Some(to)) if from < to => &text[from..=to],
             _ => return Err("it is not a JSON object".to_owned()),
         };
-        let written: Written = serde_json::from_str(object).map_err(|error| error.to_string())?;
+        let written: ModelDraft =
+            serde_json::from_str(object).map_err(|error| error.to_string())?;
         Ok(Self {
             text: skill_text(&proposal.name, &written.description, &written.instructions),
             task: written.task,

@@ -1,9 +1,10 @@
 //! The project's own files that an entry of a project's file runs: scripts of MCP servers and of hooks, and
 //! everything in the folder of a skill that brings them.
 //!
-//! What such a script loads in turn is not followed: the sandbox is what bounds it.
+//! What such a file names in turn is followed two levels deep, by words and not by meaning. What a program computes
+//! is not: the sandbox is what bounds it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Read as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -14,6 +15,7 @@ use sha2::{Digest as _, Sha256};
 use windlass_plan::contract_from_value;
 use windlass_shell::{Context, analyze};
 use windlass_skills::regular;
+use windlass_tools::named_files;
 
 use crate::config::File;
 
@@ -24,28 +26,17 @@ const MAX_DEPTH: usize = 6;
 /// Of a longer file the beginning and the length count.
 const MAX_HASHED_BYTES: u64 = 16 << 20;
 
+/// How far files that name files are followed.
+const MAX_FOLLOWED: usize = 2;
+/// The largest text in which names of other files are looked for, and how many of its words.
+const MAX_FOLLOWED_BYTES: u64 = 256 << 10;
+const MAX_WORDS: usize = 1_000;
+
 /// Names of files that hold code, by their ends.
 const CODE: &[&str] = &[
     "py", "pyz", "js", "mjs", "cjs", "jsx", "ts", "mts", "cts", "tsx", "sh", "bash", "zsh", "fish",
     "rb", "pl", "php", "lua", "jar", "wasm", "ps1", "r", "jl", "exs", "go", "kts", "groovy", "awk",
     "tcl",
-];
-
-/// Programs that run what a file of the project says, and that file.
-const MANIFESTS: &[(&str, &str)] = &[
-    ("npm", "package.json"),
-    ("npx", "package.json"),
-    ("pnpm", "package.json"),
-    ("yarn", "package.json"),
-    ("bun", "package.json"),
-    ("deno", "deno.json"),
-    ("make", "Makefile"),
-    ("just", "justfile"),
-    ("task", "Taskfile.yml"),
-    ("rake", "Rakefile"),
-    ("uv", "pyproject.toml"),
-    ("poetry", "pyproject.toml"),
-    ("cargo", "Cargo.toml"),
 ];
 
 /// The files that a project's file runs, with their hashes.
@@ -58,7 +49,13 @@ pub(super) fn of(project: &Path, file: &File) -> BTreeMap<String, String> {
         false => own,
     });
     let project = own.filter(|own| started.starts_with(own)).unwrap_or_else(|| started.clone());
-    let mut found = ProjectPrograms { project, started, files: BTreeMap::new() };
+    let mut found = ProjectPrograms {
+        project,
+        started,
+        files: BTreeMap::new(),
+        folders: BTreeSet::new(),
+        depth: 0,
+    };
     let name = file.path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let folder = file.path.parent().filter(|folder| folder.join("SKILL.md").is_file());
     match name.rsplit('.').next().unwrap_or_default() {
@@ -94,6 +91,10 @@ struct ProjectPrograms {
     /// The directory that work starts in, the project's own or one below.
     started: PathBuf,
     files: BTreeMap<String, String>,
+    /// Folders that were looked into; a link may lead to one again.
+    folders: BTreeSet<PathBuf>,
+    /// How many files lie between what is read now and the entry.
+    depth: usize,
 }
 
 impl ProjectPrograms {
@@ -105,6 +106,7 @@ impl ProjectPrograms {
             strings(server.get("command").unwrap_or(&Value::Null), &mut words);
             strings(server.get("args").unwrap_or(&Value::Null), &mut words);
             self.command(&words);
+            self.surroundings(server);
         }
     }
 
@@ -147,7 +149,22 @@ impl ProjectPrograms {
             strings(&given("command").unwrap_or_default(), &mut words);
             strings(&given("args").unwrap_or_default(), &mut words);
             self.command(&words);
+            self.surroundings(&serde_json::to_value(server.1).unwrap_or_default());
         }
+    }
+
+    /// What a server's variables name, and its program in a directory of its own.
+    fn surroundings(&mut self, server: &Value) {
+        let mut values = Vec::new();
+        strings(server.get("env").unwrap_or(&Value::Null), &mut values);
+        values.iter().for_each(|value| self.words(value));
+        let Some(directory) = server.get("cwd").and_then(Value::as_str) else { return };
+        let mut words = Vec::new();
+        strings(server.get("command").unwrap_or(&Value::Null), &mut words);
+        strings(server.get("args").unwrap_or(&Value::Null), &mut words);
+        let words = words.iter().flat_map(|word| named_files::words(word));
+        let below: Vec<String> = words.map(|word| format!("{directory}/{word}")).collect();
+        self.words(&below.join(" "));
     }
 
     /// Every command of a workflow.
@@ -201,18 +218,15 @@ impl ProjectPrograms {
 
     /// The files with code that words of a text name.
     fn words(&mut self, text: &str) {
-        let is_end = |char: char| char.is_whitespace() || "'\"`=;,:|&()<>{}[]$".contains(char);
-        for word in text.split(is_end).filter(|word| !word.is_empty()) {
-            let program = word.rsplit('/').next().unwrap_or_default();
-            for (_, manifest) in MANIFESTS.iter().filter(|(name, _)| *name == program) {
+        for word in named_files::words(text) {
+            for manifest in named_files::manifests(word) {
                 self.file(Path::new(manifest));
             }
-            let path = word.strip_prefix("/workspace/").unwrap_or(word);
-            let module = path.replace('.', "/");
-            let named = [path.to_owned(), format!("{module}.py"), format!("{module}/__main__.py")];
-            let loaded = ["js", "mjs", "cjs", "ts"].map(|end| format!("{path}.{end}"));
-            let index = ["js", "mjs", "cjs", "ts"].map(|end| format!("{path}/index.{end}"));
-            for path in named.into_iter().chain(loaded).chain(index) {
+            // A program may be started in a directory that it is given: `npm --prefix web`, `make -C web`.
+            for manifest in named_files::all_manifests() {
+                self.file(&Path::new(word).join(manifest));
+            }
+            for path in named_files::candidates(word) {
                 if self.resolve(Path::new(&path)).is_some_and(|path| is_code(&path)) {
                     self.file(Path::new(&path));
                 }
@@ -220,10 +234,37 @@ impl ProjectPrograms {
         }
     }
 
+    /// Takes the files that a file of the project names.
+    fn follow(&mut self, path: &Path) {
+        if self.depth >= MAX_FOLLOWED || !is_text_of_code(path) {
+            return;
+        }
+        let Ok(text) = regular::read_text(path, MAX_FOLLOWED_BYTES) else { return };
+        let own = path.parent().unwrap_or(&self.project).to_owned();
+        let known = Names::of([&own, &self.project, &self.started]);
+        self.depth += 1;
+        for word in named_files::words(&text).take(MAX_WORDS).filter(|word| known.may_mean(word)) {
+            let below = word.trim_start_matches('/');
+            for path in named_files::candidates(below) {
+                for path in [own.join(&path), PathBuf::from(&path)] {
+                    if self.resolve(&path).is_some_and(|path| is_code(&path)) {
+                        self.file(&path);
+                    }
+                }
+            }
+        }
+        self.depth -= 1;
+    }
+
     /// Every file of a folder but the evals, which nobody runs while working.
     fn folder(&mut self, folder: &Path, depth: usize) {
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            let Ok(kind) = entry.file_type() else { continue };
+        let is_new = folder
+            .canonicalize()
+            .is_ok_and(|real| real.starts_with(&self.project) && self.folders.insert(real));
+        let entries = is_new.then(|| fs::read_dir(folder).ok()).flatten();
+        for entry in entries.into_iter().flatten().flatten() {
+            // A link counts as what it leads to.
+            let Ok(kind) = fs::metadata(entry.path()) else { continue };
             if kind.is_dir() && depth > 1 && entry.file_name() != "evals" {
                 self.folder(&entry.path(), depth - 1);
             } else if kind.is_file() {
@@ -239,8 +280,9 @@ impl ProjectPrograms {
         }
         if let Some(path) = self.resolve(path)
             && let (Some(name), Some(hash)) = (self.name(&path), hash(&path))
+            && self.files.insert(name, hash).is_none()
         {
-            self.files.insert(name, hash);
+            self.follow(&path);
         }
     }
 
@@ -261,6 +303,30 @@ impl ProjectPrograms {
     }
 }
 
+/// The names in some directories, with and without their endings.
+struct Names(BTreeSet<String>);
+
+impl Names {
+    fn of<'p>(directories: impl IntoIterator<Item = &'p PathBuf>) -> Self {
+        let entries = directories.into_iter().filter_map(|path| fs::read_dir(path).ok()).flatten();
+        let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+        Self(names.flat_map(|name| [stem(&name).to_owned(), name]).collect())
+    }
+
+    /// Whether a word may be a path that begins with one of them. Most words of a program are not.
+    fn may_mean(&self, word: &str) -> bool {
+        let path = word.trim_start_matches(['.', '/']);
+        let first = path.split('/').next().unwrap_or_default();
+        word.starts_with("..") || self.0.contains(first) || self.0.contains(stem(first))
+    }
+}
+
+/// A name without its endings.
+fn stem(name: &str) -> &str {
+    let end = name.char_indices().skip(1).find(|(_, char)| *char == '.').map(|(at, _)| at);
+    &name[..end.unwrap_or(name.len())]
+}
+
 /// Every text in a value.
 fn strings(value: &Value, found: &mut Vec<String>) {
     match value {
@@ -275,6 +341,12 @@ fn is_code(path: &Path) -> bool {
     let end = path.extension().and_then(|end| end.to_str()).unwrap_or_default();
     let is_program = || fs::metadata(path).is_ok_and(|file| file.permissions().mode() & 0o111 != 0);
     CODE.contains(&end.to_ascii_lowercase().as_str()) || is_program()
+}
+
+/// Whether a file may name other files that it runs.
+fn is_text_of_code(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    is_code(path) || named_files::all_manifests().any(|manifest| manifest == name)
 }
 
 fn hash(path: &Path) -> Option<String> {

@@ -1,7 +1,8 @@
 //! From rules to the program that the kernel runs for every system call.
 //!
-//! Numbers are found by halving, not one after the other. When a program is installed, the kernel runs it for every
-//! number to learn which calls it always allows; a list of ninety would take a third of a millisecond of every command.
+//! Numbers are found by binary search, not one after the other. When a program is installed, the kernel runs it for
+//! every number to learn which calls it always allows; a list of ninety would take a third of a millisecond of every
+//! command.
 
 use std::collections::BTreeMap;
 

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -105,12 +106,14 @@ struct WantedPrune {
 async fn prune(
     State(state): State<AppState>,
     user: User,
-    // A repetition finds nothing left to remove.
-    Change { body: wanted, .. }: Change<WantedPrune>,
-) -> Result<Json<LeftWorktrees>, Problem> {
+    Change { once, body: wanted }: Change<WantedPrune>,
+) -> Result<Json<Value>, Problem> {
     let run = wanted.run_id.map(|run| run.parse::<TaskId>());
     let only = run.transpose().map_err(|_| invalid("`run_id` is not a task"))?;
     let work = if wanted.save { OwnWork::IsSaved } else { OwnWork::Stays };
-    let plan = state.read(move |coordinator| visible(coordinator, &user, only, work)).await?;
-    Ok(Json(LeftWorktrees::from(state.coordinator.workflows().prune(plan).await?)))
+    let prune = async {
+        let plan = state.read(move |coordinator| visible(coordinator, &user, only, work)).await?;
+        Ok(LeftWorktrees::from(state.coordinator.workflows().prune(plan).await?))
+    };
+    once.changed(&state, prune).await
 }

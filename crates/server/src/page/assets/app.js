@@ -65,7 +65,8 @@ function say(text) {
 // Patches: elements by id, and the order of lists.
 function applyPatch(patch) {
   if ($("[data-failed]")) return location.reload();
-  const atEnd = innerHeight + scrollY >= document.documentElement.scrollHeight - 80;
+  const wasAtEnd = isAtEnd();
+  const place = focusedPlace();
   const fresh = new Map();
   let added = false;
   for (const [id, mark, html] of patch.put ?? []) {
@@ -79,7 +80,7 @@ function applyPatch(patch) {
     element.append(template.content);
     localTimes(element);
     countSeconds(element);
-    if (old) { keepState(old, element); old.replaceWith(element); restoreFocus(element); }
+    if (old) { keepState(old, element); old.replaceWith(element); }
     else { fresh.set(id, element); added = true; }
   }
   for (const [list, ids] of Object.entries(patch.order ?? {})) {
@@ -87,27 +88,26 @@ function applyPatch(patch) {
     if (!parent) continue;
     const wanted = new Set(ids);
     for (const child of [...parent.children]) if (!wanted.has(child.id)) child.remove();
-    let place = parent.firstElementChild;
+    let next = parent.firstElementChild;
     for (const id of ids) {
       const element = document.getElementById(id) ?? fresh.get(id);
       if (!element) continue;
-      if (element === place) place = place.nextElementSibling;
-      else parent.insertBefore(element, place);
+      if (element === next) next = next.nextElementSibling;
+      else parent.insertBefore(element, next);
     }
   }
+  restoreFocus(place);
   if (patch.title !== undefined) title = patch.title;
   showCount();
   if ($("#log")) {
-    if (atEnd) scrollTo(0, document.documentElement.scrollHeight);
+    if (wasAtEnd) scrollTo(0, document.documentElement.scrollHeight);
     else if (added) showBelow();
   }
 }
-// Where the reader was in what is replaced: by its id, or by its place and its words.
-const FOCUSABLE = "a[href], button, input, textarea, select, summary";
-let focusOn = null;
+// What the reader has opened and written in what is replaced.
 function keepState(old, element) {
   for (const open of all("details[id]", old)) {
-    const same = document.getElementById.call(document, open.id) && element.querySelector(`#${CSS.escape(open.id)}`);
+    const same = element.querySelector(`#${CSS.escape(open.id)}`);
     if (same) same.open = open.open;
   }
   for (const field of all("input[id], textarea[id], select[id]", old)) {
@@ -117,18 +117,35 @@ function keepState(old, element) {
     same.value = field.value;
     if (field.form?.dataset.was !== undefined) same.form.dataset.was = field.form.dataset.was;
   }
-  const focused = document.activeElement;
-  focusOn = null;
-  if (!focused || !old.contains(focused)) return;
-  const selection = focused.matches("textarea, input[type=text]") ? [focused.selectionStart, focused.selectionEnd] : null;
-  focusOn = { id: focused.id, place: all(FOCUSABLE, old).indexOf(focused), words: focused.textContent, selection };
 }
-function restoreFocus(element) {
-  if (!focusOn) return;
-  const there = focusOn.id ? document.getElementById(focusOn.id) : all(FOCUSABLE, element)[focusOn.place];
-  if (!there || (!focusOn.id && there.textContent !== focusOn.words)) return;
+// The focus stays on what does and says the same, wherever it is now. Where nothing does, it stays in the part, on no
+// button: whoever presses Enter then answers nothing that they have not seen.
+const FOCUSABLE = "a[href], button, input, textarea, select, summary, [tabindex]";
+const does = (one) => JSON.stringify([one.tagName, one.id, one.getAttribute("href"), one.name, { ...one.dataset }]);
+const says = (one) => one.textContent;
+// A button is off while its request runs, and has no focus then.
+let pressed = null;
+function focusedPlace() {
+  const focused = document.activeElement === body ? pressed : document.activeElement;
+  const part = focused?.closest("[data-h]");
+  if (!part) return null;
+  const place = { focused, part: part.id, does: does(focused), says: says(focused) };
+  place.nth = all(FOCUSABLE, part).filter((one) => isSame(one, place)).indexOf(focused);
+  if (focused.matches("textarea, input[type=text]")) place.selection = [focused.selectionStart, focused.selectionEnd];
+  return place;
+}
+const isSame = (one, place) => does(one) === place.does && says(one) === place.says;
+function restoreFocus(place) {
+  if (!place || document.activeElement === place.focused || document.activeElement !== body) return;
+  const part = document.getElementById(place.part);
+  if (!part) return;
+  const near = all(FOCUSABLE, part);
+  const same = near.filter((one) => isSame(one, place));
+  const there = [place.focused].find((one) => part.contains(one)) ?? same[place.nth] ?? same[0]
+    ?? near.find((one) => does(one) === place.does) ?? part;
+  if (there === part) part.tabIndex = -1;
   there.focus({ preventScroll: true });
-  if (focusOn.selection) there.setSelectionRange(...focusOn.selection);
+  if (place.selection && there !== part) there.setSelectionRange(...place.selection);
 }
 function showBelow() {
   if ($(".below")) return;
@@ -139,9 +156,14 @@ function showBelow() {
   button.onclick = () => { button.remove(); scrollTo({ top: document.documentElement.scrollHeight }); };
   $("#composer")?.before(button);
 }
+// Whoever reads the end keeps it in sight when the window changes, as a phone's does with its keyboard.
+let readsEnd = true;
+const isAtEnd = () => innerHeight + scrollY >= document.documentElement.scrollHeight - 80;
 addEventListener("scroll", () => {
-  if (innerHeight + scrollY >= document.documentElement.scrollHeight - 80) $(".below")?.remove();
+  readsEnd = isAtEnd();
+  if (readsEnd) $(".below")?.remove();
 }, { passive: true });
+addEventListener("resize", () => { if (readsEnd && $("#log")) scrollTo(0, document.documentElement.scrollHeight); });
 
 // The number of open questions, in the title and in the icon.
 let title = pageTitle.replace(/ · Windlass$/, "");
@@ -318,10 +340,17 @@ async function request(method, path, data) {
 }
 const post = (path, data = {}) => request("POST", path, data);
 async function during(button, work) {
+  if (button && button === document.activeElement) pressed = button;
   if (button) button.disabled = true;
   try { return await work(); }
   catch (error) { say(error instanceof TypeError ? "The server cannot be reached." : error.message); }
-  finally { if (button) button.disabled = false; }
+  finally {
+    if (button) button.disabled = false;
+    if (pressed && pressed === button) {
+      if (document.activeElement === body) button.focus({ preventScroll: true });
+      pressed = null;
+    }
+  }
 }
 document.addEventListener("click", (event) => {
   const button = event.target.closest("[data-post]");
@@ -405,9 +434,26 @@ function showCurrent() {
     bar.scrollLeft += at.left - room.left - (room.width - at.width) / 2;
   }
 }
-showCurrent();
 addEventListener("resize", showCurrent);
 if ($("#log") && !location.hash) scrollTo(0, document.documentElement.scrollHeight);
-seek();
-channel?.postMessage({ kind: "who" });
-announce(false);
+// Whoever looks at a page need not be told elsewhere. Said often enough that it is never an old truth.
+function saySeen() { if (!document.hidden) request("PUT", "/seen", {}).catch(() => {}); }
+// The first picture comes first. A page that is not seen has none.
+function afterPaint(work) {
+  let isDone = false;
+  const once = () => { if (!isDone) { isDone = true; work(); } };
+  if (document.hidden) return once();
+  requestAnimationFrame(() => setTimeout(once));
+  setTimeout(once, 300);
+}
+afterPaint(() => {
+  showCurrent();
+  readsEnd = isAtEnd();
+  seek();
+  channel?.postMessage({ kind: "who" });
+  announce(false);
+  if (body.dataset.tellsOwner === undefined) return;
+  saySeen();
+  setInterval(saySeen, 20_000);
+  document.addEventListener("visibilitychange", saySeen);
+});

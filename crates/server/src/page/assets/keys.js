@@ -6,7 +6,7 @@ const go = (path) => () => { location.href = base + path; };
 // When nothing is being written.
 const KEYS = {
   "/": ["Write a message", () => $("#message")?.focus()],
-  q: ["Go to the next question", () => $(".question button")?.focus()],
+  q: ["Go to the next question", () => nextQuestion()],
   s: ["Sessions", go("/")],
   i: ["Inbox", go("/inbox")],
   t: ["Tasks", go("/tasks")],
@@ -20,6 +20,13 @@ function jump(by) {
   const here = said.map((one) => one.getBoundingClientRect().top - 90);
   const index = by < 0 ? here.findLastIndex((top) => top < -4) : here.findIndex((top) => top > 4);
   said[index]?.scrollIntoView({ block: "start" });
+}
+
+function nextQuestion() {
+  const questions = all(".question");
+  const here = questions.findIndex((one) => one.contains(document.activeElement));
+  const next = questions[(here + 1) % questions.length];
+  if (next) $("button", next)?.focus();
 }
 
 function dialogOf(id, label, children) {

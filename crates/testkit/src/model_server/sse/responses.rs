@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 use windlass_core::message::{Finish, Usage};
 use windlass_model::script::Scripted;
 
-use super::{Asked, Made, call_id, made, parts};
+use super::{Made, RequestFacts, call_id, made, parts};
 use crate::model_server::seal;
 
-pub(super) fn stream(reply: &Scripted, asked: &Asked<'_>) -> Vec<Vec<u8>> {
+pub(super) fn stream(reply: &Scripted, asked: &RequestFacts<'_>) -> Vec<Vec<u8>> {
     let mut events = vec![
         json!({"type": "response.created", "response": response(asked, "in_progress")}),
         json!({"type": "response.in_progress", "response": response(asked, "in_progress")}),
@@ -26,7 +26,7 @@ pub(super) fn stream(reply: &Scripted, asked: &Asked<'_>) -> Vec<Vec<u8>> {
     numbered.collect()
 }
 
-pub(super) fn whole(reply: &Scripted, asked: &Asked<'_>) -> Value {
+pub(super) fn whole(reply: &Scripted, asked: &RequestFacts<'_>) -> Value {
     let (status, reason) = match reply.finish() {
         Finish::Stop | Finish::ToolCalls => ("completed", None),
         Finish::Length => ("incomplete", Some("max_output_tokens")),
@@ -44,7 +44,7 @@ pub(super) fn whole(reply: &Scripted, asked: &Asked<'_>) -> Value {
     whole
 }
 
-fn response(asked: &Asked<'_>, status: &str) -> Value {
+fn response(asked: &RequestFacts<'_>, status: &str) -> Value {
     json!({
         "id": format!("resp_{}", asked.turn), "object": "response", "created_at": 1,
         "status": status, "model": asked.model, "output": [], "error": null,
@@ -55,7 +55,7 @@ fn response(asked: &Asked<'_>, status: &str) -> Value {
 }
 
 /// An item as it is when it is complete.
-fn item(index: usize, part: &Made<'_>, asked: &Asked<'_>) -> Value {
+fn item(index: usize, part: &Made<'_>, asked: &RequestFacts<'_>) -> Value {
     let id = |kind: &str| format!("{kind}_{}_{index}", asked.turn);
     match part {
         Made::Redacted(data) => reasoning(&id("rs"), data, &[], asked),
@@ -75,13 +75,13 @@ fn item(index: usize, part: &Made<'_>, asked: &Asked<'_>) -> Value {
     }
 }
 
-fn reasoning(id: &str, sealed: &str, summary: &[Value], asked: &Asked<'_>) -> Value {
+fn reasoning(id: &str, sealed: &str, summary: &[Value], asked: &RequestFacts<'_>) -> Value {
     let content = asked.encrypted.then(|| seal::of(sealed));
     json!({"id": id, "type": "reasoning", "summary": summary, "encrypted_content": content})
 }
 
 /// The events of one item.
-fn item_events(index: usize, part: &Made<'_>, asked: &Asked<'_>) -> Vec<Value> {
+fn item_events(index: usize, part: &Made<'_>, asked: &RequestFacts<'_>) -> Vec<Value> {
     let done = item(index, part, asked);
     let at = |mut event: Value| {
         event["output_index"] = json!(index);

@@ -11,7 +11,7 @@ pub(super) enum Reach {
     Before,
     /// The character there too.
     With,
-    /// Whole lines.
+    /// The whole lines from here to there.
     Lines,
 }
 

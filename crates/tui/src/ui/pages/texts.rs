@@ -10,7 +10,10 @@ use windlass_core::state::TaskState;
 use windlass_term::{Detail, Paint, Progress, diff, markdown, reasoning, strip_controls};
 
 use super::Reader;
+use crate::Moment;
 use crate::overlay::{DiffOf, Page, PageLine, ViewKind};
+use crate::story::{Story, incomplete};
+use crate::transcript::Entry;
 
 /// Files that git does not know, and bytes of one of them, that are shown.
 const MOST_NEW: usize = 100;
@@ -42,8 +45,10 @@ impl Reader {
         let (paint, width) = (self.paint, self.columns.saturating_sub(4).max(16));
         let mut brief = Progress::new(task, &state, paint);
         let mut full = Progress::new(task, &state, paint).with_detail(Detail::Full);
+        let mut story = Story::new(&state, &self.settings);
         for record in records {
             let (short, long) = (brief.lines(record, width), full.lines(record, width));
+            let printed = story.event(record, self.columns, Moment::ZERO);
             match &record.event {
                 Event::TaskCreated(created) => said(&created.command.goal, paint, lines),
                 Event::InjectionReceived(message) if message.control.is_none() => {
@@ -58,7 +63,20 @@ impl Reader {
                     let text = strip_controls(&response.text);
                     let text = markdown::render(&text, paint, width.min(100));
                     lines.extend(text.lines().map(PageLine::of));
+                    let why = incomplete(response).map(|why| PageLine::of(paint.yellow(why)));
+                    lines.extend(why);
                     lines.push(PageLine::default());
+                }
+                // As they were printed: what was asked and answered, and how it ended.
+                Event::QuestionAsked(_)
+                | Event::QuestionAnswered(_)
+                | Event::QuestionClosed(_)
+                | Event::StatusChanged(_) => {
+                    let rows = printed.into_iter().flat_map(|entry| match entry {
+                        Entry::Lines(rows) => rows,
+                        Entry::Said { text, .. } | Entry::Reply(text) => vec![shown(&text)],
+                    });
+                    lines.extend(rows.map(PageLine::of));
                 }
                 // What is cut in the brief form is there in full when unfolded.
                 _ if short == long => lines.extend(short.into_iter().map(PageLine::of)),

@@ -9,7 +9,7 @@ use windlass_core::id::TaskId;
 use windlass_core::role::Role;
 use windlass_core::shown::{shown, shown_line};
 use windlass_core::status::TaskStatus;
-use windlass_core::text::{one_line, suffix};
+use windlass_core::text::{one_line, prefix, suffix};
 use windlass_term::{numbers, strip_controls};
 
 use super::Reader;
@@ -19,6 +19,8 @@ use crate::replies;
 
 /// Runs that are listed.
 const RUNS: u32 = 100;
+/// How many characters of a commit name it.
+const SHORT_COMMIT: usize = 12;
 
 impl Reader {
     /// The workflows of this directory, then their runs, the newest first.
@@ -75,9 +77,11 @@ impl Reader {
 
     fn run_lines(&self, run: TaskId) -> Result<Vec<PageLine>, Error> {
         let view = self.coordinator.workflows().status(run)?;
-        let detail = view.detail.as_ref().map(|detail| format!(": {}", shown_line(detail)));
+        let detail = view.detail.as_ref();
+        let detail = detail.map(|detail| format!(": {}", shown_line(&one_line(detail, WIDE))));
+        let title = if view.title.is_empty() { &view.workflow } else { &view.title };
         let mut lines = vec![
-            PageLine::of(self.paint.bold(&shown_line(&view.title))),
+            PageLine::of(self.paint.bold(&shown_line(title))),
             PageLine::of(format!(
                 "{} {} ({}){}{}",
                 shown_line(&view.workflow),
@@ -105,17 +109,23 @@ impl Reader {
         }
         for tree in &view.worktrees {
             let port = tree.port.map(|port| format!(", port {port}")).unwrap_or_default();
-            let text = format!(
-                "worktree {} {}{}: {} on {}{port}",
-                shown_line(&tree.name),
-                tree.state,
-                remark(tree.standing),
-                shown_line(&tree.branch),
-                shown_line(&tree.base)
-            );
-            lines.push(PageLine::of(text));
+            let remarks = tree.remarks().into_iter().map(|one| format!(", {}", shown_line(&one)));
+            let remarks = format!("{}{}", remark(tree.standing), remarks.collect::<String>());
+            let named = if tree.name.is_empty() {
+                String::new()
+            } else {
+                format!("{} ", shown_line(&tree.name))
+            };
+            lines.push(PageLine::of(format!("worktree {named}{}{remarks}{port}", tree.state)));
+            if !tree.branch.is_empty() {
+                let (branch, base) = (shown_line(&tree.branch), prefix(&tree.base, SHORT_COMMIT));
+                lines.push(PageLine::of(format!("  {branch} from {base}")));
+            }
             lines.push(PageLine::of(self.paint.dim(&format!("  {}", shown_line(&tree.path)))));
         }
+        let links =
+            view.pull_requests.iter().map(|link| format!("pull request {}", shown_line(link)));
+        lines.extend(links.map(PageLine::of));
         if view.standing == Standing::LeftOver {
             let how = "windlass workflow prune --dry-run says what can go, and why the rest stays";
             lines.push(PageLine::of(self.paint.dim(how)));

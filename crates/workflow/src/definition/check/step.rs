@@ -6,7 +6,7 @@ use super::{Check, Checked, check_name, known_runner, line, word};
 use crate::definition::raw::{RawStep, Text, nearest};
 use crate::definition::{
     AgentWork, DefinitionError, LoopWork, MAX_DEPTH, MAX_ROUNDS, MAX_WORKERS, MergeWork,
-    ParallelWork, Spell, Step, Work, Workflow, duration, keys,
+    ParallelWork, PullRequestWork, Spell, Step, Work, Workflow, duration, keys,
 };
 use crate::template;
 
@@ -204,6 +204,13 @@ impl StepCheck<'_> {
                 gates: texts(raw.gates),
                 message: self.text("message", raw.message),
                 conflicts: self.word("conflicts", raw.conflicts).unwrap_or_default(),
+            }),
+            "pull_request" => Work::PullRequest(PullRequestWork {
+                remote: raw.remote.map(|remote| remote.value.0),
+                target: raw.target.map(|target| target.value.0),
+                title: self.text("title", raw.title),
+                body: self.text("body", raw.body),
+                command: self.text("command", raw.command),
             }),
             _ => Work::Ask {
                 question: self.text("question", raw.question)?,

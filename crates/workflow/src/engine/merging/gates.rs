@@ -42,6 +42,8 @@ impl Merge<'_> {
                     step: &self.step,
                     command: gate,
                     directory: scratch,
+                    workspace: None,
+                    program: None,
                     timeout_seconds: self
                         .attempt
                         .leaf

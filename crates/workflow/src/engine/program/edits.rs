@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use windlass_agent::claims::{claim_of, claim_place};
 use windlass_core::claim::{Claim, LineRange};
 use windlass_core::event::{Event, IntentClaimed, RunnerReported};
+use windlass_skills::regular;
 
 use super::Program;
 use crate::engine::Error;
@@ -51,8 +52,7 @@ impl Program<'_> {
         let path = inside.to_str()?.to_owned();
         let whole = Claim { path: path.clone(), lines: None, symbol: None };
         let file = top.join(inside);
-        let is_small = file.metadata().is_ok_and(|file| file.len() <= MAX_FILE_BYTES);
-        let text = is_small.then(|| std::fs::read_to_string(&file).ok()).flatten();
+        let text = regular::read_text(&file, MAX_FILE_BYTES).ok();
         let (Some(text), Some(old)) = (text, &edit.old) else { return Some(whole) };
         let Some(at) = text.find(old.as_str()).filter(|_| !old.is_empty()) else {
             return Some(whole);

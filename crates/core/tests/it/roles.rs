@@ -1,6 +1,9 @@
-use super::*;
-use crate::axes::Surface;
-use crate::policy::{Assessment, CommandAnalysis, ShellCommand, Via};
+//! What a role changes, may do, and when it ends.
+
+use windlass_core::axes::{Axes, PermissionProfile, Surface};
+use windlass_core::policy::{Assessment, Class, CommandAnalysis, ShellCommand, Via};
+use windlass_core::role::{Role, RoleChange};
+use windlass_core::tool_name;
 
 fn command(text: &str, class: Class) -> ShellCommand {
     ShellCommand {

@@ -13,7 +13,7 @@ const MOST_SENTENCES: usize = 3;
 
 /// What raised a question.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct PermissionRequest {
     pub tool: String,
     pub class: Class,
     pub risk: Risk,
@@ -23,7 +23,7 @@ pub struct Asked {
     pub by: Layer,
     /// The commands that raised it, worst first, each once. Empty for a call that is not a command.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub parts: Vec<AskedPart>,
+    pub parts: Vec<PermissionPart>,
     /// What is different from when the person was asked about this call before, in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
@@ -31,7 +31,7 @@ pub struct Asked {
 
 /// One command that raised a question.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AskedPart {
+pub struct PermissionPart {
     /// Its words as far as they are known; `…` for what is not known.
     pub command: String,
     pub class: Class,
@@ -40,7 +40,7 @@ pub struct AskedPart {
     pub reason: String,
 }
 
-impl Asked {
+impl PermissionRequest {
     /// Why `axes` ask about this call.
     pub fn new(
         tool: &str,
@@ -102,7 +102,7 @@ pub fn sentence(reason: &str) -> String {
 }
 
 /// The commands that are not allowed at once, worst first; else the worst one.
-fn parts(analysis: &CommandAnalysis, axes: &Axes) -> Vec<AskedPart> {
+fn parts(analysis: &CommandAnalysis, axes: &Axes) -> Vec<PermissionPart> {
     let all = analysis.flat();
     let asks = |command: &&ShellCommand| {
         decide(&command.assessment, axes, &Rules::default()).decision != super::Decision::Allow
@@ -116,10 +116,10 @@ fn parts(analysis: &CommandAnalysis, axes: &Axes) -> Vec<AskedPart> {
         let worst = |command: &&&ShellCommand| (command.assessment.risk, command.assessment.class);
         raised.extend(all.iter().max_by_key(worst));
     }
-    let mut parts: Vec<AskedPart> = Vec::new();
+    let mut parts: Vec<PermissionPart> = Vec::new();
     for command in raised {
         let Assessment { class, risk, reason } = command.assessment.clone();
-        let part = AskedPart { command: command.command.clone(), class, risk, reason };
+        let part = PermissionPart { command: command.command.clone(), class, risk, reason };
         if !parts.contains(&part) {
             parts.push(part);
         }

@@ -1,7 +1,14 @@
-use super::*;
+//! When a schedule runs next, and what a person wrote for it.
+
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp, civil};
+use windlass_core::id::{ScheduleId, TaskId};
+use windlass_core::schedule::{
+    DueRun, Missed, Rhythm, Schedule, ScheduleAction, TimeoutAction, time_zone,
+};
 
 fn at(text: &str) -> Timestamp {
-    text.parse().unwrap()
+    text.parse().expect("a schedule in a test")
 }
 
 fn schedule(rhythm: Rhythm, zone: &str, missed_runs: Missed) -> Schedule {

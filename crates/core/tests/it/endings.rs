@@ -1,8 +1,15 @@
-use super::*;
-use crate::axes::Axes;
-use crate::command::TaskCommand;
-use crate::event::{Driver, TaskCreated};
-use crate::id::SessionId;
+//! Which events end a segment, for every ending and every state.
+
+use jiff::Timestamp;
+use windlass_core::axes::Axes;
+use windlass_core::command::TaskCommand;
+use windlass_core::ending::{Ending, transition};
+use windlass_core::error::{ErrorDetails, ErrorType};
+use windlass_core::event::{BudgetKind, Driver, Event, StatusChanged, TaskCreated};
+use windlass_core::id::SessionId;
+use windlass_core::schedule::Expiry;
+use windlass_core::state::{Signal, TaskState};
+use windlass_core::status::{StatusReason, TaskStatus};
 
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
@@ -12,7 +19,8 @@ fn state(status: TaskStatus, reason: StatusReason) -> TaskState {
         max_retries: 3,
         ..TaskCreated::new(command, Axes::headless(), "/w", Driver::Service)
     };
-    let mut state = TaskState::begin(NOW, &Event::TaskCreated(Box::new(created))).unwrap();
+    let mut state =
+        TaskState::begin(NOW, &Event::TaskCreated(Box::new(created))).expect("a task begins");
     (state.status, state.reason) = (status, reason);
     state.attempts.started = status != TaskStatus::Todo;
     state
@@ -117,7 +125,7 @@ fn a_pause_by_a_person_replaces_one_that_would_end_automatically() {
 #[test]
 fn a_question_about_the_budget_blocks_for_the_budget() {
     let mut state = running();
-    state.spending.hit = Some(crate::event::BudgetKind::ALL[0]);
+    state.spending.hit = Some(BudgetKind::ALL[0]);
     assert_eq!(Ending::Blocked.status_change(&state).reason, StatusReason::Budget);
 }
 

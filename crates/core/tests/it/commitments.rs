@@ -1,4 +1,11 @@
-use super::*;
+//! What a commitment allows in each state, and who may do it.
+
+use jiff::Timestamp;
+use windlass_core::commitment::{
+    Actor, Commitment, CommitmentOpened, CommitmentState, Evidence, EvidenceKind, Order, Party,
+    Verdict, check_evidence,
+};
+use windlass_core::id::{CommitmentId, EvidenceId, TaskId};
 
 fn opened() -> Commitment {
     let opened = CommitmentOpened {
@@ -30,7 +37,8 @@ fn evidence() -> Evidence {
 
 fn act(commitment: &mut Commitment, by: &str, order: Order) -> Result<CommitmentState, String> {
     let event = commitment.decide(&Actor::person(by), order, None);
-    let event = event.map_err(|refusal| refusal.to_string())?.unwrap();
+    let event =
+        event.map_err(|refusal| refusal.to_string())?.expect("an order that changes something");
     commitment.apply(Timestamp::UNIX_EPOCH, &event);
     Ok(commitment.state)
 }

@@ -8,7 +8,7 @@ use crate::skill::Scope;
 
 /// What has to be watched for one registry.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub(super) struct Wanted {
+pub(super) struct WatchSet {
     /// Skill directories, and folders that links in them lead to: everything below counts.
     pub trees: BTreeSet<PathBuf>,
     /// Directories above, which matter only for what leads to a skill path.
@@ -17,18 +17,18 @@ pub(super) struct Wanted {
     pub skill_paths: BTreeSet<PathBuf>,
 }
 
-impl Wanted {
+impl WatchSet {
     pub fn by(registry: &SkillRegistry) -> Self {
-        let mut wanted = Self::default();
+        let mut watch_set = Self::default();
         for (place, scope) in registry.places() {
-            wanted.add(place);
+            watch_set.add(place);
             for target in links_in(place, *scope) {
-                wanted.add(&target);
+                watch_set.add(&target);
             }
         }
-        let trees = &wanted.trees;
-        wanted.above.retain(|directory| !trees.iter().any(|tree| directory.starts_with(tree)));
-        wanted
+        let trees = &watch_set.trees;
+        watch_set.above.retain(|directory| !trees.iter().any(|tree| directory.starts_with(tree)));
+        watch_set
     }
 
     fn add(&mut self, skill_path: &Path) {
@@ -63,18 +63,18 @@ pub(super) struct Interest {
 }
 
 impl Interest {
-    pub fn add(&mut self, wanted: &Wanted) {
-        for tree in &wanted.trees {
+    pub fn add(&mut self, watch_set: &WatchSet) {
+        for tree in &watch_set.trees {
             *self.trees.entry(tree.clone()).or_default() += 1;
         }
-        for way in ways(wanted) {
+        for way in ways(watch_set) {
             *self.ways.entry(way.to_owned()).or_default() += 1;
         }
     }
 
-    pub fn remove(&mut self, wanted: &Wanted) {
-        wanted.trees.iter().for_each(|tree| count_down(&mut self.trees, tree));
-        ways(wanted).for_each(|way| count_down(&mut self.ways, way));
+    pub fn remove(&mut self, watch_set: &WatchSet) {
+        watch_set.trees.iter().for_each(|tree| count_down(&mut self.trees, tree));
+        ways(watch_set).for_each(|way| count_down(&mut self.ways, way));
     }
 
     pub fn concerns(&self, path: &Path) -> bool {
@@ -82,8 +82,8 @@ impl Interest {
     }
 }
 
-fn ways(wanted: &Wanted) -> impl Iterator<Item = &Path> {
-    wanted.skill_paths.iter().flat_map(|path| path.ancestors())
+fn ways(watch_set: &WatchSet) -> impl Iterator<Item = &Path> {
+    watch_set.skill_paths.iter().flat_map(|path| path.ancestors())
 }
 
 fn count_down(counts: &mut HashMap<PathBuf, usize>, path: &Path) {

@@ -6,12 +6,11 @@
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-
-use crate::command::TaskResult;
-use crate::id::{QuestionId, ScheduleId, SessionId, TaskId};
-use crate::picture::Picture;
-use crate::schedule::DeadlineAction;
-use crate::string_enum;
+use windlass_core::command::TaskResult;
+use windlass_core::id::{QuestionId, ScheduleId, SessionId, TaskId};
+use windlass_core::picture::Picture;
+use windlass_core::schedule::DeadlineAction;
+use windlass_core::string_enum;
 
 string_enum! {
     /// Where a trigger arrives; one stream and one coordinator method each.
@@ -179,22 +178,6 @@ pub struct TaskControlReceived {
     /// The task's session; for the reader of the stream.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
-}
-
-/// Words for a person, going out (ES-389).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct UserMessageCommand {
-    /// Names this message; a repeated one has the same.
-    pub message_id: String,
-    pub session_id: SessionId,
-    /// What it is about, if it is about a task.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub task_id: Option<TaskId>,
-    /// The message it answers, if it answers one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub request_id: Option<String>,
-    /// What is said.
-    pub message: String,
 }
 
 /// Any trigger, read from its stream.
