@@ -3,7 +3,7 @@
 use clap::Args;
 use windlass_core::shown::shown;
 
-use super::{Execute, Start};
+use super::{Execute, Start, named_task};
 use crate::failure::Failure;
 use crate::show::{out, out_json};
 
@@ -11,8 +11,8 @@ use crate::show::{out, out_json};
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Assist {
-    /// The task: its id or any unique suffix of it
-    pub task: String,
+    /// The task: its id or any unique suffix of it; without, the last one of this directory
+    pub task: Option<String>,
     /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
@@ -20,6 +20,7 @@ pub struct Assist {
 
 const EXAMPLES: &str = "\
 Examples:
+  windlass assist                      for the last task of this directory
   windlass assist 7K2P                 the prompt, to read or to paste
   windlass assist 7K2P --json
 
@@ -29,7 +30,7 @@ configuration the fast model answers the prompt.";
 impl Execute for Assist {
     fn execute(self, start: Start) -> Result<u8, Failure> {
         let app = start.app()?;
-        let task = app.coordinator.tasks().find(&self.task)?;
+        let task = named_task::find_or_last(&app, self.task.as_deref())?;
         let assistance = app.runtime.block_on(app.coordinator.assist().assist(task))?;
         if self.json {
             out_json(&serde_json::to_string(&assistance).unwrap_or_default());

@@ -1,13 +1,10 @@
 //! `diff`: what a task has changed in files.
 
-use std::path::Path;
-
 use clap::Args;
-use windlass_core::id::TaskId;
 use windlass_core::shown::shown_line;
 use windlass_term::{Detail, diff, numbers};
 
-use super::{AppContext, Execute, Start, follow_up};
+use super::{AppContext, Execute, Start, named_task};
 use crate::failure::Failure;
 use crate::show::{change_lines, note, out};
 
@@ -41,7 +38,7 @@ impl Execute for Diff {
 }
 
 fn print(app: &AppContext, args: &Diff) -> Result<u8, Failure> {
-    let task = task(app, args.task.as_deref())?;
+    let task = named_task::find_or_last(app, args.task.as_deref())?;
     let changed = app.coordinator.artifacts().changes().of(task)?;
     if args.json {
         for one in &changed {
@@ -82,18 +79,4 @@ fn print(app: &AppContext, args: &Diff) -> Result<u8, Failure> {
         }
     }
     Ok(0)
-}
-
-fn task(app: &AppContext, given: Option<&str>) -> Result<TaskId, Failure> {
-    let tasks = app.coordinator.tasks();
-    match given {
-        Some(text) => Ok(tasks.find(text)?),
-        None => {
-            let last = tasks.in_directory(&follow_up::here(Path::new("."))).newest()?;
-            last.map(|last| last.row.id).ok_or_else(|| {
-                let hint = "name a task: `windlass diff TASK`; see `windlass tasks`";
-                Failure::usage("there is no task of this directory", hint)
-            })
-        }
-    }
 }

@@ -5,7 +5,7 @@ use windlass_coordinator::Update;
 use windlass_core::event::Record;
 use windlass_term::event_lines;
 
-use super::{AppContext, Execute, Start};
+use super::{AppContext, Execute, Start, named_task};
 use crate::args::values::whole;
 use crate::failure::Failure;
 use crate::show::{self, out, out_json};
@@ -14,8 +14,8 @@ use crate::show::{self, out, out_json};
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Events {
-    /// The task: its id or any unique suffix of it
-    pub task: String,
+    /// The task: its id or any unique suffix of it; without, the last one of this directory
+    pub task: Option<String>,
     /// Keep printing new events until the task ends
     #[arg(long, short)]
     pub follow: bool,
@@ -29,6 +29,7 @@ pub struct Events {
 
 const EXAMPLES: &str = "\
 Examples:
+  windlass events                     of the last task of this directory
   windlass events 7K2M                what has happened
   windlass events 7K2M --follow       and what happens next, until it ends
   windlass events 7K2M --after 40     from event 41 on";
@@ -41,7 +42,7 @@ impl Execute for Events {
 
 pub(super) fn events(app: &AppContext, args: &Events) -> Result<u8, Failure> {
     let coordinator = &app.coordinator;
-    let task = coordinator.tasks().find(&args.task)?;
+    let task = named_task::find_or_last(app, args.task.as_deref())?;
     let mut feed = coordinator.feed().follow(task, args.after);
     if args.follow {
         feed = feed.closely();

@@ -6,7 +6,7 @@ use windlass_coordinator::outputs::{CallOutput, Stream, TruncatedOutput};
 use windlass_core::event::ToolCall;
 use windlass_term::{strip_controls, tool_lines};
 
-use super::{AppContext, Execute, Start};
+use super::{AppContext, Execute, Start, named_task};
 use crate::failure::Failure;
 use crate::show::{note, out, out_json};
 
@@ -14,8 +14,8 @@ use crate::show::{note, out, out_json};
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Logs {
-    /// The task: its id or any unique suffix of it
-    pub task: String,
+    /// The task: its id or any unique suffix of it; without, the last one of this directory
+    pub task: Option<String>,
     /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
@@ -23,6 +23,7 @@ pub struct Logs {
 
 const EXAMPLES: &str = "\
 Examples:
+  windlass logs                       of the last task of this directory
   windlass logs 7K2M                  every command and what it printed
   windlass outputs CALL               the whole of one that was cut";
 
@@ -34,7 +35,7 @@ impl Execute for Logs {
 
 /// Prints every command of a task with what the store keeps of its output.
 pub(super) fn logs(app: &AppContext, args: &Logs) -> Result<u8, Failure> {
-    let task = app.coordinator.tasks().find(&args.task)?;
+    let task = named_task::find_or_last(app, args.task.as_deref())?;
     let calls = app.coordinator.artifacts().outputs().of(task)?;
     for call in &calls {
         match args.json {

@@ -58,6 +58,7 @@ mod drive;
 mod worktree_run;
 mod goal;
 mod follow_up;
+mod named_task;
 mod steering;
 mod ask;
 mod prompt;

@@ -5,7 +5,7 @@ use windlass_core::command::{ResultStatus, TaskResult};
 use windlass_core::shown::shown_line;
 use windlass_term::TerminalStyle;
 
-use super::{AppContext, Execute, Start};
+use super::{AppContext, Execute, Start, named_task};
 use crate::failure::Failure;
 use crate::next_action;
 use crate::show::{out, out_json, task_page};
@@ -14,8 +14,8 @@ use crate::show::{out, out_json, task_page};
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct PrintResult {
-    /// The task: its id or any unique suffix of it
-    pub task: String,
+    /// The task: its id or any unique suffix of it; without, the last one of this directory
+    pub task: Option<String>,
     /// Print the result as JSON, also on a terminal
     #[arg(long)]
     pub json: bool,
@@ -23,6 +23,7 @@ pub struct PrintResult {
 
 const EXAMPLES: &str = "\
 Examples:
+  windlass result                     of the last task of this directory
   windlass result 7K2M
   windlass result 7K2M | jq -r .final_message";
 
@@ -34,7 +35,7 @@ impl Execute for PrintResult {
 
 pub(super) fn result(app: &AppContext, args: &PrintResult) -> Result<u8, Failure> {
     let tasks = app.coordinator.tasks();
-    let task = tasks.find(&args.task)?;
+    let task = named_task::find_or_last(app, args.task.as_deref())?;
     let Some(result) = tasks.last_result(task)? else {
         return Err(Failure::usage(
             format!("`{task}` has no result yet"),

@@ -4,16 +4,13 @@ use std::path::Path;
 
 use clap::Args;
 use windlass_core::id::TaskId;
-use windlass_core::shown::shown;
-use windlass_core::text::one_line;
-use windlass_term::numbers;
 
 use super::drive::drive;
-use super::{AppContext, Execute, Start, ask, follow_up};
+use super::{AppContext, Execute, Start, ask, follow_up, named_task};
 use crate::args::ResumeArgs;
 use crate::failure::Failure;
 use crate::next_action;
-use crate::show::{self, task_page};
+use crate::show;
 
 /// Resume a task that was paused, blocked or interrupted
 #[derive(Debug, Args)]
@@ -31,9 +28,6 @@ Examples:
   windlass resume 7K2M --model openai/gpt-4.1
                                       with another model from now on
   windlass resume 7K2M --json         print events as JSON lines";
-
-/// How wide a goal gets in a question.
-const GOAL_WIDTH: usize = 60;
 
 impl Execute for Resume {
     fn execute(self, start: Start) -> Result<u8, Failure> {
@@ -64,10 +58,7 @@ fn last_here(app: &AppContext) -> Result<Option<TaskId>, Failure> {
         let hint = "see `windlass tasks`; a finished task is continued with `windlass run --continue \"…\"`";
         return Err(Failure::usage("no task of this directory can be resumed", hint));
     };
-    let (task, row) = (last.row.id, &last.row);
-    let goal = one_line(&shown(row.goal.trim()), GOAL_WIDTH);
-    let age = numbers::age(row.updated_at, app.coordinator.now());
-    let what = format!("“{goal}” ({}, {age} ago)", task_page::status_words(&last));
+    let (task, what) = (last.row.id, named_task::describe(app, &last));
     let command = next_action::command(&last.next_action(), task);
     let command = command.unwrap_or_else(|| format!("windlass resume {task}"));
     if !app.style.can_ask {

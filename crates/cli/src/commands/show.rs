@@ -5,7 +5,7 @@ use windlass_coordinator::views::Compaction;
 use windlass_core::id::TaskId;
 use windlass_term::{numbers, strip_controls};
 
-use super::{AppContext, Execute, Start, cost};
+use super::{AppContext, Execute, Start, cost, named_task};
 use crate::failure::Failure;
 use crate::show::{self, out, out_json, task_page};
 
@@ -13,8 +13,8 @@ use crate::show::{self, out, out_json, task_page};
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Show {
-    /// The task: its id or any unique suffix of it
-    pub task: String,
+    /// The task: its id or any unique suffix of it; without, the last one of this directory
+    pub task: Option<String>,
     /// Show what was dropped from its context, and where to read it
     #[arg(long)]
     pub compactions: bool,
@@ -25,7 +25,8 @@ pub struct Show {
 
 const EXAMPLES: &str = "\
 Examples:
-  windlass show 7K2M
+  windlass show                       the last task of this directory
+  windlass show 7K2M                  any unique end of the task's id will do
   windlass show 7K2M --json           the same for programs";
 
 impl Execute for Show {
@@ -36,7 +37,7 @@ impl Execute for Show {
 
 pub(super) fn show(app: &AppContext, args: &Show) -> Result<u8, Failure> {
     let coordinator = &app.coordinator;
-    let task = coordinator.tasks().find(&args.task)?;
+    let task = named_task::find_or_last(app, args.task.as_deref())?;
     if args.compactions {
         return compactions(app, task, args.json);
     }

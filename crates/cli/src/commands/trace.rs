@@ -3,7 +3,7 @@
 use clap::Args;
 use windlass_core::shown::shown_path;
 
-use super::{AppContext, Execute, Start};
+use super::{AppContext, Execute, Start, named_task};
 use crate::failure::Failure;
 use crate::show::{out, out_json};
 
@@ -11,8 +11,8 @@ use crate::show::{out, out_json};
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Trace {
-    /// The task: its id or any unique suffix of it
-    pub task: String,
+    /// The task: its id or any unique suffix of it; without, the last one of this directory
+    pub task: Option<String>,
     /// Print the path of the trace file instead
     #[arg(long)]
     pub path: bool,
@@ -20,6 +20,7 @@ pub struct Trace {
 
 const EXAMPLES: &str = "\
 Examples:
+  windlass trace --path               of the last task of this directory
   windlass trace 7K2M | jq .event_type
   windlass trace 7K2M --path          where the file is";
 
@@ -32,7 +33,7 @@ impl Execute for Trace {
 /// Prints the journal as the trace file has it, or where that file is.
 pub(super) fn trace(app: &AppContext, args: &Trace) -> Result<u8, Failure> {
     let coordinator = &app.coordinator;
-    let task = coordinator.tasks().find(&args.task)?;
+    let task = named_task::find_or_last(app, args.task.as_deref())?;
     if args.path {
         out(&shown_path(&coordinator.storage().trace_file(task)?));
         return Ok(0);

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::program::Program;
+use crate::program::{Program, Ran};
 
 const WORK: &str = r"
 replies:
@@ -155,6 +155,34 @@ fn forensics_tell_why_a_task_stands_where_it_stands() {
     assert_eq!(data[0][0]["block"], "fields", "{data:?}");
     let unknown = program.windlass(&["forensics", "nowhere"]).expect(2).stderr;
     assert!(unknown.contains("nowhere"), "{unknown}");
+}
+
+/// A person looks at what they have just run; they need not copy its id.
+#[test]
+fn without_an_id_the_last_task_of_this_directory_is_meant() {
+    let program = Program::playing(
+        "
+replies:
+  - {turn: 0, task: first, say: one}
+  - {turn: 0, task: second, bash: echo two}
+  - {turn: 1, task: second, say: done}
+",
+    );
+    for goal in ["first", "second"] {
+        program.windlass(&["run", goal, "-q", "--sandbox", "host"]).expect(0);
+    }
+    let which = format!("the last task of this directory: {} “second” (done, ", program.task());
+    for command in ["show", "diff", "events", "result", "logs", "trace", "forensics", "assist"] {
+        let last = program.windlass(&[command]).expect(0);
+        assert!(last.stderr.starts_with(&which), "{command}: {last:?}");
+        let named = program.windlass(&[command, &program.task()]).expect(0);
+        assert!(!named.stderr.contains("last task"), "{command}: {named:?}");
+        let mut elsewhere = program.command(&[command]);
+        elsewhere.current_dir(program.data.path());
+        let none = Ran::from(elsewhere.output().unwrap()).expect(2);
+        assert!(none.stderr.contains("no task was started in `"), "{command}: {none:?}");
+        assert!(none.stderr.contains("windlass tasks") && none.stdout.is_empty(), "{none:?}");
+    }
 }
 
 /// AX-087
