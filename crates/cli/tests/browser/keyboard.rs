@@ -8,6 +8,9 @@ replies:
   - say: removed it
 ";
 
+/// The question is on the page and can be answered: its text is there a moment before its buttons are.
+const ANSWERABLE: &str = "document.querySelector('.question button:not(:disabled)')";
+
 /// Whatever can be done from a page is found by its name, and done by Enter.
 #[test]
 fn the_palette_answers_goes_and_writes_commands() {
@@ -61,6 +64,7 @@ fn keys_are_listed_and_do_nothing_while_somebody_writes() {
     page.shows("Find a page, an action or a command");
     page.press("Escape");
     page.until("!document.querySelector('#keys').open");
+    page.until(ANSWERABLE);
     page.press("q");
     page.until("document.activeElement.matches('.question button')");
     page.press("/");
@@ -77,7 +81,7 @@ fn keys_are_listed_and_do_nothing_while_somebody_writes() {
     page.press("i");
     page.until("location.pathname === '/inbox' && document.readyState === 'complete'");
     // By keyboard alone: to the question, and its first answer.
-    page.until("document.querySelector('.question button')");
+    page.until(ANSWERABLE);
     page.press("q");
     page.press("Enter");
     page.shows("Allow by ada");
@@ -89,7 +93,7 @@ fn the_focus_stays_when_what_it_is_on_is_drawn_anew_or_moved() {
     let mut desk = Desk::playing(ASKS);
     let (_context, page) = desk.sign_in();
     desk.start(&page, "tidy up");
-    page.shows("Run this command?");
+    page.until(ANSWERABLE);
     page.press("q");
     let is_on = |words: &str| {
         format!(
