@@ -39,7 +39,7 @@ impl Builtin for AskUser {
         _given: UserQuestion,
     ) -> Result<Prepared, Outcome> {
         let assessment = Assessment::of(Class::Note, "asks the user");
-        // The loop puts the question's id in place of the call's.
+        // The loop asks the question, whose id is derived from the call's.
         let recovery = Recovery::Reattach { id: call.id.to_string() };
         let act = act(|| Outcome::failure("questions cannot be asked here."));
         Ok(Prepared::new(assessment, recovery, act))

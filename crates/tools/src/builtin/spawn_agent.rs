@@ -86,8 +86,8 @@ impl Builtin for SpawnAgent {
                 current.kind.change("writes", path, usual)
             }
         };
-        // The loop puts the sub-agent's id in place of the call's.
-        let recovery = Recovery::Reattach { id: call.id.to_string() };
+        // The loop starts the sub-agent, and declares the recovery with its id.
+        let recovery = Recovery::Unknown;
         let act = act(|| Outcome::failure("sub-agents cannot be started here."));
         Ok(Prepared::new(assessment, recovery, act))
     }
