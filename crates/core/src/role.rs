@@ -133,15 +133,26 @@ impl Role {
         let is_shell = SHELL.contains(&name);
         match (self, class) {
             (Self::Executor, _) => true,
-            (Self::Architect, Class::Ledger) => {
-                matches!(name, tool_name::COMMIT | tool_name::CAPTURE)
-            }
-            (Self::Auditor, Class::Ledger) => {
-                matches!(name, tool_name::APPROVE | tool_name::REJECT | tool_name::CAPTURE)
-            }
+            (Self::Architect | Self::Auditor, Class::Ledger) => self.ledger_tools().contains(&name),
             (Self::Architect, Class::Read | Class::Note | Class::Delegate) => !is_shell,
             (Self::Auditor, Class::Read | Class::Note) => true,
             (Self::Architect | Self::Auditor, _) => false,
+        }
+    }
+
+    /// The tools for commitments that its agents have (AX-050, AX-054, AX-057).
+    const fn ledger_tools(self) -> &'static [&'static str] {
+        match self {
+            Self::Architect => &[tool_name::COMMIT, tool_name::CAPTURE],
+            Self::Executor => &[
+                tool_name::COMMIT,
+                tool_name::CLAIM,
+                tool_name::CAPTURE,
+                tool_name::SUBMIT,
+                tool_name::APPROVE,
+                tool_name::REJECT,
+            ],
+            Self::Auditor => &[tool_name::APPROVE, tool_name::REJECT, tool_name::CAPTURE],
         }
     }
 
@@ -169,7 +180,7 @@ impl Role {
     /// The role as programs read it.
     pub fn config(self) -> ModeConfig {
         let own: &[&str] = match self {
-            Self::Architect => &[tool_name::COMMIT, tool_name::CAPTURE, tool_name::SPAWN_AGENT],
+            Self::Architect => &[tool_name::SPAWN_AGENT],
             Self::Executor => &[
                 tool_name::WRITE,
                 tool_name::EDIT,
@@ -177,32 +188,19 @@ impl Role {
                 tool_name::BASH_OUTPUT,
                 tool_name::BASH_KILL,
                 tool_name::SPAWN_AGENT,
-                tool_name::COMMIT,
-                tool_name::CLAIM,
-                tool_name::CAPTURE,
-                tool_name::SUBMIT,
-                tool_name::APPROVE,
-                tool_name::REJECT,
             ],
-            Self::Auditor => &[
-                "bash(read)",
-                "bash(test)",
-                "bash(lint)",
-                tool_name::BASH_OUTPUT,
-                tool_name::APPROVE,
-                tool_name::REJECT,
-                tool_name::CAPTURE,
-            ],
+            Self::Auditor => &["bash(read)", "bash(test)", "bash(lint)", tool_name::BASH_OUTPUT],
         };
         let denied: &[&str] = match self {
             Self::Architect => &[tool_name::WRITE, tool_name::EDIT, tool_name::BASH],
             Self::Executor => &[],
             Self::Auditor => &[tool_name::WRITE, tool_name::EDIT],
         };
-        let names = |list: &[&str]| list.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let allowed = [EVERY_ROLE, own, self.ledger_tools()].concat();
+        let names = |list: &[&str]| list.iter().map(|name| (*name).to_owned()).collect();
         ModeConfig {
             mode: self,
-            allowed_tools: names(EVERY_ROLE).into_iter().chain(names(own)).collect(),
+            allowed_tools: names(&allowed),
             denied_tools: names(denied),
             system_prompt_addition: self.prompt().to_owned(),
             requires_commitment: self.requires_commitment(),
