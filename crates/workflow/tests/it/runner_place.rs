@@ -22,6 +22,8 @@ pub struct Place {
     pub work: PathBuf,
     /// Where the sandbox may connect to on this machine.
     reach: Option<String>,
+    /// Variables of the sandbox besides its `PATH`.
+    variables: Vec<(String, String)>,
 }
 
 impl Place {
@@ -32,12 +34,18 @@ impl Place {
             fs::create_dir(top.path().join(name)).unwrap();
         }
         let work = top.path().join("work");
-        Self { top, work, reach: None }
+        Self { top, work, reach: None, variables: Vec::new() }
     }
 
     /// The same, with a model server that may be reached through the sandbox's proxy.
     pub fn reaching(server: &windlass_testkit::ModelServer) -> Self {
         Self { reach: Some(server.address().to_string()), ..Self::new() }
+    }
+
+    /// The same, with variables that every program in the sandbox finds.
+    pub fn with_variables(variables: &[(&str, &str)]) -> Self {
+        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        Self { variables: variables.iter().map(owned).collect(), ..Self::new() }
     }
 
     /// A program of the worktree.
@@ -64,6 +72,7 @@ impl Place {
                 observer: Arc::new(|_| {}),
             }),
         };
+        let path = ("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned());
         let config = Config {
             data: self.top.path().join("data"),
             workspace: self.work.clone(),
@@ -71,8 +80,8 @@ impl Place {
             added: Vec::new(),
             home_files: HomeFiles::default(),
             home: self.top.path().join("home"),
-            environment: vec![("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned())],
-            environment_names: Vec::new(),
+            environment: [vec![path], self.variables.clone()].concat(),
+            environment_names: self.variables.iter().map(|(name, _)| name.clone()).collect(),
             read_only: std::env::var_os("WINDLASS_TEST_RUNNERS")
                 .map(PathBuf::from)
                 .into_iter()

@@ -420,10 +420,18 @@ async fn no_answer_takes_all_brakes_off() {
 /// A Claude Code that started windlass leaves marks by which a second one would think that it runs inside it.
 #[tokio::test]
 async fn claude_code_does_not_see_another_one_around_it() {
-    let place = Place::new();
-    let script = "echo \"[$CLAUDECODE][$CLAUDE_CODE_ENTRYPOINT]\" > marks; read; echo 'RESULT'";
-    place.run(&claude(&place, script), place.job("go"), silent).await;
-    assert_eq!(place.read("marks"), "[][]\n");
+    let place = Place::with_variables(&[
+        ("CLAUDECODE", "1"),
+        ("CLAUDE_CODE_ENTRYPOINT", "cli"),
+        ("CLAUDE_CODE_SSE_PORT", "4711"),
+    ]);
+    let marks = "[$CLAUDECODE][$CLAUDE_CODE_ENTRYPOINT][$CLAUDE_CODE_SSE_PORT]";
+    let other = bash(&format!("echo \"{marks}\" > marks"));
+    place.run(&other, place.job("go"), silent).await;
+    assert_eq!(place.read("marks"), "[1][cli][4711]\n", "any other program finds them");
+    let script = format!("echo \"{marks}\" > marks; read; echo 'RESULT'");
+    place.run(&claude(&place, &script), place.job("go"), silent).await;
+    assert_eq!(place.read("marks"), "[][][]\n");
 }
 
 /// A program that asks to edit a file says which, so that it can be claimed first.
