@@ -8,7 +8,7 @@ use windlass_core::id::CommitmentId;
 use windlass_core::shown::{shown, shown_line};
 use windlass_term::numbers;
 
-use super::live::{PageContent, Part};
+use super::live::{Fragment, PageContent};
 use super::pieces::{self, Action, Tone};
 use super::view::{Reading, View};
 
@@ -19,20 +19,21 @@ impl View for CommitmentsPage {
     fn content(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
         let rows = reading.coordinator.commitments().list(&CommitmentFilter::default())?;
         let rows = rows.iter().filter(|row| reading.user.may_see(row.user_id.as_deref()));
-        let parts: Vec<Part> = rows.map(|one| Part::new(one.id.to_string(), row(one))).collect();
-        let none = parts.is_empty();
+        let fragments: Vec<Fragment> =
+            rows.map(|one| Fragment::new(one.id.to_string(), row(one))).collect();
+        let none = fragments.is_empty();
         let words = html! {
             "In the role " code { "/architect" } " an agent makes commitments of what you ask for."
         };
         Ok(Some(
             PageContent::new("Commitments")
-                .part(
+                .with_fragment(
                     "no-commitments",
                     html! {
                         @if none { (pieces::nothing("Nothing is promised", words)) }
                     },
                 )
-                .list("commitments", parts),
+                .with_list("commitments", fragments),
         ))
     }
 
@@ -61,10 +62,12 @@ impl View for CommitmentPage {
             return Ok(None);
         }
         Ok(Some(
-            PageContent::new(shown_line(&found.title)).part("commitment", whole(&found)).list(
-                "evidence",
-                found.evidence.iter().map(|one| evidence(self.id, one)).collect(),
-            ),
+            PageContent::new(shown_line(&found.title))
+                .with_fragment("commitment", whole(&found))
+                .with_list(
+                    "evidence",
+                    found.evidence.iter().map(|one| evidence(self.id, one)).collect(),
+                ),
         ))
     }
 
@@ -159,9 +162,9 @@ fn whole(found: &Commitment) -> Markup {
     }
 }
 
-fn evidence(commitment: CommitmentId, one: &Evidence) -> Part {
+fn evidence(commitment: CommitmentId, one: &Evidence) -> Fragment {
     let path = format!("/v1/commitments/{commitment}/evidence/{}", one.id);
-    Part::new(
+    Fragment::new(
         one.id.to_string(),
         html! {
             div.row {

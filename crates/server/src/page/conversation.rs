@@ -25,7 +25,7 @@ use windlass_core::status::{StatusReason, TaskStatus};
 pub use entries::{Asking, AskingState, Body, Call, Doing, Entry, Process, Saying};
 use entries::{control_words, words};
 
-use super::live::Part;
+use super::live::Fragment;
 use super::pieces::Tone;
 
 /// The conversation of one task.
@@ -345,23 +345,23 @@ impl Conversation {
 
     /// The entries from one on, each as `draw` draws it. What has not changed is not drawn again, except for those
     /// that `depends` on more than the entry itself.
-    pub fn parts(
+    pub fn fragments(
         &mut self,
         from: usize,
         depends: impl Fn(&Body) -> bool,
         draw: impl Fn(&Entry) -> maud::Markup,
-    ) -> Vec<Part> {
-        let mut parts = Vec::new();
+    ) -> Vec<Fragment> {
+        let mut fragments = Vec::new();
         for index in from..self.entries.len() {
             let entry = &self.entries[index];
-            let part = match &entry.drawn {
-                Some(part) if !depends(&entry.body) => part.clone(),
-                _ => Part::new(entry.key(), draw(entry)),
+            let fragment = match &entry.drawn {
+                Some(fragment) if !depends(&entry.body) => fragment.clone(),
+                _ => Fragment::new(entry.key(), draw(entry)),
             };
-            self.entries[index].drawn = Some(part.clone());
-            parts.push(part);
+            self.entries[index].drawn = Some(fragment.clone());
+            fragments.push(fragment);
         }
-        parts
+        fragments
     }
 
     pub fn entries(&self) -> &[Entry] {

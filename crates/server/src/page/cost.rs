@@ -46,10 +46,10 @@ impl View for CostPage {
         let models: Vec<(&String, &CostSum)> = report.models.iter().collect();
         Ok(Some(
             PageContent::new("Cost")
-                .part("sums", sums(&report.total))
-                .part("days", chart::columns("Cost by day", &by_day(&rows, today)))
-                .part("models", models_table(&models))
-                .part("by-session", sessions_table(&rows)),
+                .with_fragment("sums", sums(&report.total))
+                .with_fragment("days", chart::columns("Cost by day", &by_day(&rows, today)))
+                .with_fragment("models", models_table(&models))
+                .with_fragment("by-session", sessions_table(&rows)),
         ))
     }
 

@@ -7,7 +7,7 @@ use windlass_coordinator::Error;
 use windlass_coordinator::health::{Check, CheckStatus};
 use windlass_core::shown::{shown, shown_line};
 
-use super::live::{PageContent, Part};
+use super::live::{Fragment, PageContent};
 use super::pieces;
 use super::view::{Query, Reading, View};
 use crate::auth::Access;
@@ -46,12 +46,14 @@ impl View for HealthPage {
         if reading.user.access != Access::Admin {
             let words = html! { "It shows what belongs to everybody." };
             let nothing = pieces::nothing("This page is for admins", words);
-            return Ok(Some(live.part("summary", nothing).list("checks", Vec::new())));
+            return Ok(Some(
+                live.with_fragment("summary", nothing).with_list("checks", Vec::new()),
+            ));
         }
         let report = self.report(reading);
-        let part = |check: &Check| Part::new(format!("check-{}", check.name), row(check));
-        let checks = report.checks.iter().map(part).collect();
-        Ok(Some(live.part("summary", summary(&report)).list("checks", checks)))
+        let fragment = |check: &Check| Fragment::new(format!("check-{}", check.name), row(check));
+        let checks = report.checks.iter().map(fragment).collect();
+        Ok(Some(live.with_fragment("summary", summary(&report)).with_list("checks", checks)))
     }
 
     fn frame(&self, live: &PageContent) -> Markup {

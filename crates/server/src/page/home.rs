@@ -8,7 +8,7 @@ use windlass_term::numbers;
 
 use super::drafts::Purpose;
 use super::layout;
-use super::live::{PageContent, Part};
+use super::live::{Fragment, PageContent};
 use super::pieces;
 use super::view::{Query, Reading, View};
 
@@ -42,17 +42,17 @@ impl View for Home {
                 None => sessions.push((id, vec![view])),
             }
         }
-        let mut parts = Vec::new();
+        let mut fragments = Vec::new();
         for (id, tasks) in sessions {
-            if parts.len() < SESSIONS && reading.may_see_session(id)? {
-                parts.push(Part::new(id.to_string(), row(id, &tasks)));
+            if fragments.len() < SESSIONS && reading.may_see_session(id)? {
+                fragments.push(Fragment::new(id.to_string(), row(id, &tasks)));
             }
         }
-        let none = parts.is_empty();
+        let none = fragments.is_empty();
         Ok(Some(
             PageContent::new("Sessions")
-                .part("no-sessions", html! { @if none { (pieces::nothing("No sessions yet", html! { "Say above what you want done." })) } })
-                .list("sessions", parts),
+                .with_fragment("no-sessions", html! { @if none { (pieces::nothing("No sessions yet", html! { "Say above what you want done." })) } })
+                .with_list("sessions", fragments),
         ))
     }
 

@@ -6,7 +6,7 @@ use windlass_coordinator::skill_proposals::Proposal;
 use windlass_coordinator::views::{OpenQuestion, QuestionRow, QuestionState};
 use windlass_core::shown::shown_line;
 
-use super::live::{PageContent, Part};
+use super::live::{Fragment, PageContent};
 use super::question::{self, AskedCall};
 use super::view::{Reading, View};
 use super::{pieces, proposal};
@@ -22,34 +22,35 @@ impl View for InboxPage {
         let mut open = Vec::new();
         for one in reading.coordinator.inbox().open()? {
             if reading.may_see_task(one.row.task)? {
-                open.push(Part::new(one.row.question.id.to_string(), card(&one)));
+                open.push(Fragment::new(one.row.question.id.to_string(), card(&one)));
             }
         }
         let mut answered = Vec::new();
         for row in reading.coordinator.inbox().answered(ANSWERED)? {
             if reading.may_see_task(row.task)? {
-                answered.push(Part::new(format!("a-{}", row.question.id), answered_row(&row)));
+                answered.push(Fragment::new(format!("a-{}", row.question.id), answered_row(&row)));
             }
         }
         let decides = reading.user.access == Access::Admin;
         let mut proposed = Vec::new();
         for one in reading.coordinator.skill_proposals().open()? {
             if is_visible(reading, &one)? {
-                proposed.push(Part::new(format!("s-{}", one.number), proposal_row(&one, decides)));
+                proposed
+                    .push(Fragment::new(format!("s-{}", one.number), proposal_row(&one, decides)));
             }
         }
         let none = open.is_empty() && proposed.is_empty();
         let (has_answers, has_proposals) = (!answered.is_empty(), !proposed.is_empty());
         Ok(Some(
             PageContent::new("Inbox")
-                .part("no-questions", html! {
+                .with_fragment("no-questions", html! {
                     @if none { (pieces::nothing("Nothing waits for you", html! { "Questions of all tasks appear here." })) }
                 })
-                .list("questions", open)
-                .part("proposals-title", html! { @if has_proposals { h2 { "Proposed skills" } } })
-                .list("proposals", proposed)
-                .part("answered-title", html! { @if has_answers { h2 { "Answered" } } })
-                .list("answered", answered),
+                .with_list("questions", open)
+                .with_fragment("proposals-title", html! { @if has_proposals { h2 { "Proposed skills" } } })
+                .with_list("proposals", proposed)
+                .with_fragment("answered-title", html! { @if has_answers { h2 { "Answered" } } })
+                .with_list("answered", answered),
         ))
     }
 

@@ -158,7 +158,7 @@ pub fn with_shell(live: PageContent, reading: &Reading<'_>) -> Result<PageConten
     }
     let row = newest.map(|task| reading.coordinator.tasks().get(task)).transpose()?.flatten();
     let goal = row.map(|row| goal_line(&row.goal)).unwrap_or_default();
-    Ok(live.part("inbox-count", inbox_count(count, &goal)))
+    Ok(live.with_fragment("inbox-count", inbox_count(count, &goal)))
 }
 
 /// How many questions wait, and what for; the script puts it into the title, the icon and a notification.

@@ -1,7 +1,7 @@
-//! The parts of a page that change while it is open, and the patches that bring an open page up to date.
+//! The fragments of a page that change while it is open, and the patches that bring an open page up to date.
 //!
 //! Invariants:
-//! - A first load and a patch draw a part with the same function, so that an open page and a reloaded one are the same.
+//! - A first load and a patch draw a fragment with the same function, so that an open page and a reloaded one are the same.
 //! - A patch holds what differs from the one before it. The first patch of a connection holds everything, and the browser
 //!   takes what differs from what it has: nothing can be missed between a load and its connection.
 
@@ -13,15 +13,15 @@ use serde::Serialize;
 
 use super::base::with_base;
 
-/// A piece of a page that is replaced as a whole.
+/// A piece of a page that is replaced as a whole: its id, its content and a hash of the content.
 #[derive(Clone, Debug)]
-pub struct Part {
+pub struct Fragment {
     id: String,
     html: String,
     hash: String,
 }
 
-impl Part {
+impl Fragment {
     /// A piece by an id that is unique on its page.
     pub fn new(id: impl Into<String>, content: Markup) -> Self {
         let mut hasher = DefaultHasher::new();
@@ -30,7 +30,7 @@ impl Part {
     }
 }
 
-impl Render for Part {
+impl Render for Fragment {
     fn render(&self) -> Markup {
         html! { div id=(self.id) data-h=(self.hash) { (PreEscaped(&self.html)) } }
     }
@@ -40,12 +40,12 @@ impl Render for Part {
 #[derive(Clone, Debug)]
 pub struct List {
     id: &'static str,
-    parts: Vec<Part>,
+    fragments: Vec<Fragment>,
 }
 
 impl Render for List {
     fn render(&self) -> Markup {
-        html! { div id=(self.id) { @for part in &self.parts { (part) } } }
+        html! { div id=(self.id) { @for fragment in &self.fragments { (fragment) } } }
     }
 }
 
@@ -53,7 +53,7 @@ impl Render for List {
 #[derive(Clone, Debug, Default)]
 pub struct PageContent {
     title: String,
-    parts: Vec<Part>,
+    fragments: Vec<Fragment>,
     lists: Vec<List>,
 }
 
@@ -64,14 +64,14 @@ impl PageContent {
     }
 
     /// The same with a piece.
-    pub fn part(mut self, id: impl Into<String>, content: Markup) -> Self {
-        self.parts.push(Part::new(id, content));
+    pub fn with_fragment(mut self, id: impl Into<String>, content: Markup) -> Self {
+        self.fragments.push(Fragment::new(id, content));
         self
     }
 
     /// The same with a list.
-    pub fn list(mut self, id: &'static str, parts: Vec<Part>) -> Self {
-        self.lists.push(List { id, parts });
+    pub fn with_list(mut self, id: &'static str, fragments: Vec<Fragment>) -> Self {
+        self.lists.push(List { id, fragments });
         self
     }
 
@@ -81,13 +81,13 @@ impl PageContent {
 
     /// A piece or a list, where the frame of the page wants it.
     pub fn place(&self, id: &str) -> Markup {
-        let part = self.parts.iter().find(|part| part.id == id).map(Render::render);
+        let fragment = self.fragments.iter().find(|fragment| fragment.id == id).map(Render::render);
         let list = || self.lists.iter().find(|list| list.id == id).map(Render::render);
-        part.or_else(list).unwrap_or_default()
+        fragment.or_else(list).unwrap_or_default()
     }
 
-    fn all(&self) -> impl Iterator<Item = &Part> {
-        self.parts.iter().chain(self.lists.iter().flat_map(|list| &list.parts))
+    fn all(&self) -> impl Iterator<Item = &Fragment> {
+        self.fragments.iter().chain(self.lists.iter().flat_map(|list| &list.fragments))
     }
 }
 
@@ -118,29 +118,30 @@ impl Patch {
 
 /// What a connection has sent of one page.
 #[derive(Debug, Default)]
-pub struct Sent {
+pub struct SentContent {
     title: Option<String>,
     marks: HashMap<String, String>,
     orders: HashMap<&'static str, Vec<String>>,
 }
 
-impl Sent {
+impl SentContent {
     /// What has changed since the last patch; `None` for nothing.
     pub fn patch(&mut self, view: &str, live: &PageContent) -> Option<Patch> {
         let title = (self.title.as_deref() != Some(&live.title)).then(|| live.title.clone());
         let mut put = Vec::new();
         let mut kept = HashSet::new();
-        for part in live.all() {
-            kept.insert(&*part.id);
-            if self.marks.get(&part.id) != Some(&part.hash) {
-                self.marks.insert(part.id.clone(), part.hash.clone());
-                put.push([part.id.clone(), part.hash.clone(), part.html.clone()]);
+        for fragment in live.all() {
+            kept.insert(&*fragment.id);
+            if self.marks.get(&fragment.id) != Some(&fragment.hash) {
+                self.marks.insert(fragment.id.clone(), fragment.hash.clone());
+                put.push([fragment.id.clone(), fragment.hash.clone(), fragment.html.clone()]);
             }
         }
         self.marks.retain(|id, _| kept.contains(id.as_str()));
         let mut order = HashMap::new();
         for list in &live.lists {
-            let ids: Vec<String> = list.parts.iter().map(|part| part.id.clone()).collect();
+            let ids: Vec<String> =
+                list.fragments.iter().map(|fragment| fragment.id.clone()).collect();
             if self.orders.get(list.id) != Some(&ids) {
                 self.orders.insert(list.id, ids.clone());
                 order.insert(list.id.to_owned(), ids);
@@ -159,10 +160,10 @@ mod tests {
     use super::*;
 
     fn page(title: &str, rows: &[(&str, &str)]) -> PageContent {
-        let row = |(id, text): &(&str, &str)| Part::new(*id, html! { (text) });
+        let row = |(id, text): &(&str, &str)| Fragment::new(*id, html! { (text) });
         PageContent::new(title)
-            .part("head", html! { "head" })
-            .list("rows", rows.iter().map(row).collect())
+            .with_fragment("head", html! { "head" })
+            .with_list("rows", rows.iter().map(row).collect())
     }
 
     fn ids(patch: &Patch) -> Vec<&str> {
@@ -171,7 +172,7 @@ mod tests {
 
     #[test]
     fn the_first_patch_holds_everything_and_the_next_what_differs() {
-        let mut sent = Sent::default();
+        let mut sent = SentContent::default();
         let first = sent.patch("/x", &page("one", &[("a", "1"), ("b", "2")])).unwrap();
         assert_eq!((ids(&first), first.title.as_deref()), (vec!["head", "a", "b"], Some("one")));
         assert_eq!(first.order["rows"], ["a", "b"]);
@@ -184,8 +185,8 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_comes_back_is_sent_again() {
-        let mut sent = Sent::default();
+    fn a_fragment_that_comes_back_is_sent_again() {
+        let mut sent = SentContent::default();
         sent.patch("/x", &page("one", &[("a", "1")]));
         sent.patch("/x", &page("one", &[]));
         let back = sent.patch("/x", &page("one", &[("a", "1")])).unwrap();
@@ -195,7 +196,7 @@ mod tests {
     #[test]
     fn what_is_placed_on_the_page_is_what_a_patch_carries() {
         let live = page("one", &[("a", "<b>")]);
-        let patch = Sent::default().patch("/x", &live).unwrap();
+        let patch = SentContent::default().patch("/x", &live).unwrap();
         let [id, hash, content] = &patch.put[1];
         let drawn = format!(r#"<div id="{id}" data-h="{hash}">{content}</div>"#);
         assert_eq!(live.place("rows").0, format!(r#"<div id="rows">{drawn}</div>"#));

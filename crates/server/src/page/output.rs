@@ -51,7 +51,7 @@ impl View for OutputPage {
             return Ok(None);
         }
         let live = PageContent::new("Output");
-        Ok(Some(live.part("output", draw(&self.call, &streams))))
+        Ok(Some(live.with_fragment("output", draw(&self.call, &streams))))
     }
 
     fn frame(&self, live: &PageContent) -> Markup {

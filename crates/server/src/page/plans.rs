@@ -8,7 +8,7 @@ use windlass_core::shown::shown_line;
 use windlass_core::status::TaskStatus;
 use windlass_term::numbers;
 
-use super::live::{PageContent, Part};
+use super::live::{Fragment, PageContent};
 use super::pieces::{self, Action, Tone};
 use super::view::{Reading, View};
 
@@ -17,20 +17,20 @@ pub struct PlansPage;
 impl View for PlansPage {
     fn content(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
         let plans = reading.coordinator.plans();
-        let mut parts = Vec::new();
+        let mut fragments = Vec::new();
         let rows = plans.list()?;
         for row in rows.iter().filter(|row| reading.user.may_see(Some(&row.activated_by))) {
-            parts.push(Part::new(row.id.to_string(), plan(&plans.status_of(row)?)));
+            fragments.push(Fragment::new(row.id.to_string(), plan(&plans.status_of(row)?)));
         }
-        let none = parts.is_empty();
+        let none = fragments.is_empty();
         Ok(Some(
             PageContent::new("Plans")
-                .part("no-plans", html! {
+                .with_fragment("no-plans", html! {
                     @if none {
                         (pieces::nothing("No plan is active", html! { "Begin one with " code { "windlass plan new" } "." }))
                     }
                 })
-                .list("plans", parts),
+                .with_list("plans", fragments),
         ))
     }
 

@@ -34,10 +34,10 @@ impl View for ProposalPage {
         let actions = decides.then(|| actions(&proposal, known.as_ref(), trial.as_ref()));
         Ok(Some(
             PageContent::new(format!("Skill {}", shown_line(&proposal.name)))
-                .part("head", head(&proposal, actions.as_ref()))
-                .part("trial", how_it_stands(&proposal, trial.as_ref()))
-                .part("evidence", evidence(&proposal))
-                .part("draft", match (draft, &known) {
+                .with_fragment("head", head(&proposal, actions.as_ref()))
+                .with_fragment("trial", how_it_stands(&proposal, trial.as_ref()))
+                .with_fragment("evidence", evidence(&proposal))
+                .with_fragment("draft", match (draft, &known) {
                     (Some(draft), _) => written(draft),
                     (None, Some(Ok(_))) => note("The fast model writes this skill. Have it drafted to see what would be written."),
                     (None, Some(Err(why))) => note(why),

@@ -5,16 +5,16 @@ use serde_json::{Value, json};
 use windlass_core::id::SessionId;
 use windlass_core::shown::{shown, shown_line};
 
-use super::live::Part;
+use super::live::Fragment;
 use crate::queue::Queued;
 
 /// The messages that wait, the next first.
-pub fn parts(session: SessionId, queue: &[Queued]) -> Vec<Part> {
+pub fn fragments(session: SessionId, queue: &[Queued]) -> Vec<Fragment> {
     let count = queue.len();
-    let part = |(at, queued): (usize, &Queued)| {
-        Part::new(queued.id.to_string(), message(session, queued, at, count))
+    let fragment = |(at, queued): (usize, &Queued)| {
+        Fragment::new(queued.id.to_string(), message(session, queued, at, count))
     };
-    queue.iter().enumerate().map(part).collect()
+    queue.iter().enumerate().map(fragment).collect()
 }
 
 fn message(session: SessionId, queued: &Queued, at: usize, count: usize) -> Markup {

@@ -8,7 +8,7 @@ use windlass_core::schedule::{Rhythm, ScheduleState};
 use windlass_core::shown::shown_line;
 use windlass_term::numbers;
 
-use super::live::{PageContent, Part};
+use super::live::{Fragment, PageContent};
 use super::pieces::{self, Action, Tone};
 use super::view::{Reading, View};
 
@@ -18,17 +18,17 @@ impl View for SchedulesPage {
     fn content(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
         let rows = reading.coordinator.schedules().list()?;
         let rows = rows.iter().filter(|row| reading.user.may_see(row.schedule.user_id.as_deref()));
-        let parts: Vec<Part> =
-            rows.map(|one| Part::new(one.schedule.id.to_string(), row(one))).collect();
-        let none = parts.is_empty();
+        let fragments: Vec<Fragment> =
+            rows.map(|one| Fragment::new(one.schedule.id.to_string(), row(one))).collect();
+        let none = fragments.is_empty();
         Ok(Some(
             PageContent::new("Schedules")
-                .part("no-schedules", html! {
+                .with_fragment("no-schedules", html! {
                     @if none {
                         (pieces::nothing("Nothing is scheduled", html! { "Make one with " code { "windlass schedule add" } "." }))
                     }
                 })
-                .list("schedules", parts),
+                .with_list("schedules", fragments),
         ))
     }
 

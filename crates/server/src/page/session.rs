@@ -17,7 +17,7 @@ use windlass_term::{numbers, strip_controls};
 use super::conversation::{Body, Conversation, Doing};
 use super::drafts::Purpose;
 use super::entry::{self, Around};
-use super::live::{PageContent, Part};
+use super::live::{Fragment, PageContent};
 use super::pieces::{self, Action};
 use super::previews::Partial;
 use super::question::{self, AskedCall};
@@ -103,15 +103,15 @@ impl SessionPage {
     }
 
     /// The newest entries of all tasks, oldest first, and how many there are in all.
-    fn log(&mut self, drawn: &Drawn<'_>) -> (Vec<Part>, usize) {
+    fn log(&mut self, drawn: &Drawn<'_>) -> (Vec<Fragment>, usize) {
         let total: usize = self.tasks.iter().map(|(_, one)| one.len()).sum();
         let mut skip = total.saturating_sub(self.window);
         let open: HashSet<QuestionId> =
             drawn.questions.iter().map(|open| open.row.question.id).collect();
         let is_open = |id: QuestionId| open.contains(&id);
-        let mut parts = Vec::new();
+        let mut fragments = Vec::new();
         if skip > 0 {
-            parts.push(Part::new("earlier", earlier(self.id, skip, total, self.window)));
+            fragments.push(Fragment::new("earlier", earlier(self.id, skip, total, self.window)));
         }
         for (task, conversation) in &mut self.tasks {
             let view = drawn.views.iter().find(|view| view.row.id == *task);
@@ -122,9 +122,10 @@ impl SessionPage {
             let call = |id: CallId| calls.get(&id).cloned();
             let around = Around { is_open: &is_open, has_ended, call: &call };
             let depends = |body: &Body| matches!(body, Body::Question(_));
-            parts.extend(conversation.parts(from, depends, |one| entry::draw(one, &around)));
+            fragments
+                .extend(conversation.fragments(from, depends, |one| entry::draw(one, &around)));
         }
-        (parts, total)
+        (fragments, total)
     }
 }
 
@@ -183,12 +184,12 @@ impl View for SessionPage {
         let title = views.first().map(|view| pieces::goal_line(&view.row.goal));
         Ok(Some(
             PageContent::new(title.unwrap_or_default())
-                .part("head", head(&drawn, current))
-                .list("log", log)
-                .part("tail", tail(&drawn, current))
-                .list("asks", asks(&drawn))
-                .list("queue", queue::parts(self.id, &reading.queues.of(self.id)))
-                .part("side", side(&drawn, current)),
+                .with_fragment("head", head(&drawn, current))
+                .with_list("log", log)
+                .with_fragment("tail", tail(&drawn, current))
+                .with_list("asks", asks(&drawn))
+                .with_list("queue", queue::fragments(self.id, &reading.queues.of(self.id)))
+                .with_fragment("side", side(&drawn, current)),
         ))
     }
 
@@ -318,7 +319,7 @@ fn is_busy(task: &TaskView) -> bool {
 }
 
 /// Questions of sub-agents, which are in no entry of the session's own tasks.
-fn asks(drawn: &Drawn<'_>) -> Vec<Part> {
+fn asks(drawn: &Drawn<'_>) -> Vec<Fragment> {
     let is_own = |task: TaskId| drawn.views.iter().any(|view| view.row.id == task);
     let below = drawn.questions.iter().filter(|open| !is_own(open.row.task));
     let draw = |open: &OpenQuestion| {
@@ -329,7 +330,7 @@ fn asks(drawn: &Drawn<'_>) -> Vec<Part> {
             (question::open(&open.row.question, call))
         }
     };
-    below.map(|open| Part::new(open.row.question.id.to_string(), draw(open))).collect()
+    below.map(|open| Fragment::new(open.row.question.id.to_string(), draw(open))).collect()
 }
 
 fn side(drawn: &Drawn<'_>, current: Option<&Conversation>) -> Markup {

@@ -13,7 +13,7 @@ pub struct SettingsPage;
 impl View for SettingsPage {
     fn content(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
         let live = PageContent::new("Settings");
-        Ok(Some(live.part("settings", draw(&reading.about.settings, reading))))
+        Ok(Some(live.with_fragment("settings", draw(&reading.about.settings, reading))))
     }
 
     fn frame(&self, live: &PageContent) -> Markup {

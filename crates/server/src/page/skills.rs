@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use windlass_coordinator::Error;
 use windlass_core::shown::{shown, shown_line};
 
-use super::live::{PageContent, Part};
+use super::live::{Fragment, PageContent};
 use super::view::{Reading, View};
 use super::{markdown, pieces};
 use crate::about::Skill;
@@ -15,15 +15,16 @@ impl View for SkillsPage {
     fn content(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
         let list = (reading.about.skills)();
         let none = list.skills.is_empty();
-        let parts = list.skills.iter();
-        let parts = parts.map(|one| Part::new(format!("skill-{}", one.name), card(one))).collect();
+        let skills = list.skills.iter();
+        let cards =
+            skills.map(|one| Fragment::new(format!("skill-{}", one.name), card(one))).collect();
         Ok(Some(
             PageContent::new("Skills")
-                .part("problems", html! {
+                .with_fragment("problems", html! {
                     @for problem in &list.problems { p.note.warn { span { (shown(problem)) } } }
                     @if none { (pieces::nothing("No skills for work outside of a project", html! { "Those of a project are read when a task works there. Make one with " code { "windlass skills new NAME" } "." })) }
                 })
-                .list("skills", parts),
+                .with_list("skills", cards),
         ))
     }
 

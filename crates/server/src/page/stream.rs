@@ -20,7 +20,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout_at};
 use windlass_coordinator::FastPollGuard;
 
-use super::live::{PageContent, Sent};
+use super::live::{PageContent, SentContent};
 use super::view::{self, Reading, View};
 use super::{assets, layout};
 use crate::auth::User;
@@ -45,8 +45,8 @@ pub async fn live(State(state): State<AppState>, user: User, uri: Uri) -> Respon
     let query = uri.query().unwrap_or_default();
     let addresses = url::form_urlencoded::parse(query.as_bytes());
     let addresses = addresses.filter(|(name, _)| name == "view").map(|(_, view)| view.into_owned());
-    let views = addresses.take(MAX_VIEWS).filter_map(Open::new).collect();
-    let connection = Connection::new(state, user, views);
+    let pages = addresses.take(MAX_VIEWS).filter_map(OpenPage::new).collect();
+    let connection = Connection::new(state, user, pages);
     let events = stream::unfold(connection, |mut connection| async {
         let event = connection.next().await?;
         Some((Ok::<_, Infallible>(event), connection))
@@ -59,23 +59,23 @@ pub async fn live(State(state): State<AppState>, user: User, uri: Uri) -> Respon
 }
 
 /// One page of a connection.
-struct Open {
+struct OpenPage {
     address: String,
     /// Absent while it is drawn on another thread.
     view: Option<Box<dyn View>>,
-    sent: Sent,
+    sent: SentContent,
     /// Whether the last drawing failed.
     is_stale: bool,
 }
 
-impl Open {
+impl OpenPage {
     fn new(address: String) -> Option<Self> {
         let view = view_at(&address)?;
-        Some(Self { address, view: Some(view), sent: Sent::default(), is_stale: false })
+        Some(Self { address, view: Some(view), sent: SentContent::default(), is_stale: false })
     }
 
     /// Records whether the page could be drawn. Returns an event for the browser if that has changed.
-    fn note(&mut self, is_stale: bool) -> Option<Event> {
+    fn set_stale(&mut self, is_stale: bool) -> Option<Event> {
         let changed = std::mem::replace(&mut self.is_stale, is_stale) != is_stale;
         let event = Event::default().event(if is_stale { "stale" } else { "fresh" });
         changed.then(|| event.data(json!({ "view": self.address }).to_string()))
@@ -90,22 +90,22 @@ fn view_at(address: &str) -> Option<Box<dyn View>> {
 struct Connection {
     state: AppState,
     user: User,
-    views: Vec<Open>,
+    pages: Vec<OpenPage>,
     ready: VecDeque<Event>,
     changes: watch::Receiver<u64>,
-    _close: FastPollGuard,
+    _fast_poll: FastPollGuard,
     queues: watch::Receiver<u64>,
     trials: watch::Receiver<u64>,
     /// Patches so far; each has its number as id.
     count: u64,
     drawn_at: Instant,
-    said_at: Instant,
+    last_event_at: Instant,
     until: Instant,
     is_over: bool,
 }
 
 impl Connection {
-    fn new(state: AppState, user: User, views: Vec<Open>) -> Self {
+    fn new(state: AppState, user: User, pages: Vec<OpenPage>) -> Self {
         let now = Instant::now();
         let hello = json!({ "version": assets::version() }).to_string();
         let mut changes = state.previews.changes();
@@ -113,16 +113,16 @@ impl Connection {
         changes.mark_changed();
         Self {
             changes,
-            _close: state.coordinator.feed().watch_closely(),
+            _fast_poll: state.coordinator.feed().watch_closely(),
             queues: state.queues.changes(),
             trials: state.trials.changes(),
             state,
             user,
-            views,
+            pages,
             ready: VecDeque::from([Event::default().event("hello").data(hello)]),
             count: 0,
             drawn_at: now.checked_sub(PACE).unwrap_or(now),
-            said_at: now,
+            last_event_at: now,
             until: now + LIFETIME,
             is_over: false,
         }
@@ -132,14 +132,14 @@ impl Connection {
     async fn next(&mut self) -> Option<Event> {
         loop {
             if let Some(event) = self.ready.pop_front() {
-                self.said_at = Instant::now();
+                self.last_event_at = Instant::now();
                 return Some(event);
             }
             if self.is_over {
                 return None;
             }
-            let beat = self.said_at + BEAT;
-            let is_stale = self.views.iter().any(|open| open.is_stale);
+            let beat = self.last_event_at + BEAT;
+            let is_stale = self.pages.iter().any(|page| page.is_stale);
             let look = self.drawn_at + if is_stale { TRY_AGAIN } else { LOOK_AGAIN };
             tokio::select! {
                 () = self.state.events.stopped() => return None,
@@ -167,13 +167,13 @@ impl Connection {
     /// Draws every page, and queues what has changed of each.
     async fn draw(&mut self) {
         self.drawn_at = Instant::now();
-        for open in &mut self.views {
-            let Some(view) = open.view.take() else { continue };
+        for page in &mut self.pages {
+            let Some(view) = page.view.take() else { continue };
             match draw(&self.state, &self.user, view).await {
                 Ok((view, Some(live))) => {
-                    open.view = Some(view);
-                    self.ready.extend(open.note(false));
-                    let Some(patch) = open.sent.patch(&open.address, &live) else { continue };
+                    page.view = Some(view);
+                    self.ready.extend(page.set_stale(false));
+                    let Some(patch) = page.sent.patch(&page.address, &live) else { continue };
                     let patch = patch.with_base(&self.state.base);
                     self.count += 1;
                     let data = serde_json::to_string(&patch).unwrap_or_default();
@@ -181,11 +181,11 @@ impl Connection {
                     self.ready.push_back(event.data(data));
                 }
                 // Gone, or no longer for this reader: the page keeps what it has.
-                Ok((view, None)) => open.view = Some(view),
+                Ok((view, None)) => page.view = Some(view),
                 // What the failed drawing left behind may be half of something, so it begins from nothing.
                 Err(_) => {
-                    open.view = view_at(&open.address);
-                    self.ready.extend(open.note(true));
+                    page.view = view_at(&page.address);
+                    self.ready.extend(page.set_stale(true));
                 }
             }
         }

@@ -10,7 +10,7 @@ use windlass_core::shown::{shown, shown_line};
 use windlass_term::{event_lines, numbers, strip_controls};
 
 use super::conversation::Conversation;
-use super::live::{PageContent, Part};
+use super::live::{Fragment, PageContent};
 use super::view::{Query, Reading, View};
 use super::{diff, markdown, pieces, processes, session, timeline};
 
@@ -88,45 +88,48 @@ impl TaskPage {
                     failed_only: self.failed_only,
                     now,
                 };
-                live.part("timeline", timeline::draw(&timeline::spans(&self.records), look))
+                live.with_fragment(
+                    "timeline",
+                    timeline::draw(&timeline::spans(&self.records), look),
+                )
             }
-            Tab::Events => live.list("events", self.events()),
+            Tab::Events => live.with_list("events", self.events()),
             Tab::Changes => {
                 let files = reading.coordinator.artifacts().changes().of(self.id)?;
-                live.part("changes", changes(&files))
+                live.with_fragment("changes", changes(&files))
             }
             Tab::Outputs => {
                 let outputs = reading.coordinator.artifacts().outputs().of(self.id)?;
-                live.part("outputs", outputs_list(&outputs))
+                live.with_fragment("outputs", outputs_list(&outputs))
             }
             Tab::Result => {
                 let details = reading.coordinator.tasks().details(self.id)?;
-                live.part("result", result(&details))
+                live.with_fragment("result", result(&details))
             }
         })
     }
 
-    fn events(&self) -> Vec<Part> {
+    fn events(&self) -> Vec<Fragment> {
         let wanted = |record: &&Record| !self.failed_only || is_failure(&record.event);
         let before = self.before.unwrap_or(u64::MAX);
         let found: Vec<&Record> =
             self.records.iter().filter(|one| one.seq < before).filter(wanted).collect();
         let hidden = found.len().saturating_sub(EVENTS);
-        let mut parts = Vec::new();
+        let mut fragments = Vec::new();
         if let Some(first) = found.get(hidden).filter(|_| hidden > 0) {
             let link =
                 format!("?before={}{}", first.seq, if self.failed_only { "&failed=1" } else { "" });
-            parts.push(Part::new(
+            fragments.push(Fragment::new(
                 "earlier",
                 html! {
                     p.earlier { (hidden) " earlier events. " a href=(link) { "Show them" } }
                 },
             ));
         }
-        parts.extend(
-            found[hidden..].iter().map(|one| Part::new(format!("e{}", one.seq), event(one))),
+        fragments.extend(
+            found[hidden..].iter().map(|one| Fragment::new(format!("e{}", one.seq), event(one))),
         );
-        parts
+        fragments
     }
 }
 
@@ -143,8 +146,8 @@ impl View for TaskPage {
         let children = views.iter().filter(|one| one.row.parent_id == Some(self.id));
         let children: Vec<&TaskView> = children.collect();
         let live = PageContent::new(pieces::goal_line(&view.row.goal))
-            .part("head", head(view, &self.conversation, &children))
-            .part("processes", {
+            .with_fragment("head", head(view, &self.conversation, &children))
+            .with_fragment("processes", {
                 let partial = reading.previews.of(self.id);
                 processes::card(view, &self.conversation, partial.as_ref())
             });

@@ -11,7 +11,7 @@ use windlass_core::shown::shown_line;
 use windlass_core::status::TaskStatus;
 use windlass_term::numbers;
 
-use super::live::{PageContent, Part};
+use super::live::{Fragment, PageContent};
 use super::view::{Query, Reading, View};
 use super::{pieces, schedules};
 
@@ -98,26 +98,26 @@ impl View for TasksPage {
         }
         let found: Vec<_> = roots.iter().filter(|task| self.wants(task)).collect();
         let (count, more) = (found.len(), found.len().saturating_sub(SHOWN));
-        let parts = found.into_iter().take(SHOWN);
-        let parts = parts.map(|task| Part::new(task.row.id.to_string(), tree(task, &below)));
-        let parts: Vec<Part> = parts.collect();
+        let trees = found.into_iter().take(SHOWN);
+        let trees = trees.map(|task| Fragment::new(task.row.id.to_string(), tree(task, &below)));
+        let trees: Vec<Fragment> = trees.collect();
         let scheduled = overview
             .schedules
             .iter()
-            .map(|row| Part::new(row.schedule.id.to_string(), schedules::row(row)));
-        let scheduled: Vec<Part> = scheduled.collect();
+            .map(|row| Fragment::new(row.schedule.id.to_string(), schedules::row(row)));
+        let scheduled: Vec<Fragment> = scheduled.collect();
         let has_schedules = !scheduled.is_empty()
             && self.which != TaskFilter::Done
             && self.which != TaskFilter::Failed;
         Ok(Some(
             PageContent::new("Tasks")
-                .part("counts", html! {
+                .with_fragment("counts", html! {
                     @if count == 0 { (pieces::nothing("No such tasks", html! { "Tasks that fit the filter appear here." })) }
                     @else if more > 0 { p.earlier { "The newest " (SHOWN) " of " (count) " tasks. Search to find others." } }
                 })
-                .list("tasks", parts)
-                .part("schedules-title", html! { @if has_schedules { h2 { "Scheduled" } } })
-                .list("schedules", if has_schedules { scheduled } else { Vec::new() }),
+                .with_list("tasks", trees)
+                .with_fragment("schedules-title", html! { @if has_schedules { h2 { "Scheduled" } } })
+                .with_list("schedules", if has_schedules { scheduled } else { Vec::new() }),
         ))
     }
 

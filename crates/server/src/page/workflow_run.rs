@@ -13,7 +13,7 @@ use windlass_core::id::TaskId;
 use windlass_core::shown::{shown, shown_line};
 use windlass_term::{numbers, strip_controls};
 
-use super::live::{PageContent, Part};
+use super::live::{Fragment, PageContent};
 use super::pieces::Tone;
 use super::question::{self, AskedCall};
 use super::view::{Reading, View};
@@ -41,14 +41,14 @@ impl View for WorkflowRunPage {
         let tries = reading.coordinator.parallel().results(self.id)?;
         let steps = view.steps.iter();
         let steps =
-            steps.map(|one| Part::new(format!("s-{}-{}", one.step, one.attempt), step(one)));
+            steps.map(|one| Fragment::new(format!("s-{}-{}", one.step, one.attempt), step(one)));
         Ok(Some(
             PageContent::new(format!("Workflow {}", shown_line(&view.workflow)))
-                .part("head", html! { (head(&view)) @if let Some(task) = task { div.controls { (session::controls(task)) } } })
-                .list("asks", asked.iter().map(ask).collect())
-                .list("steps", steps.collect())
-                .list("tries", tries.iter().map(|one| Part::new(format!("try-{}", one.name), tried(one))).collect())
-                .part("places", html! { (worktrees(&view.worktrees)) (merges(&view.merges)) }),
+                .with_fragment("head", html! { (head(&view)) @if let Some(task) = task { div.controls { (session::controls(task)) } } })
+                .with_list("asks", asked.iter().map(ask).collect())
+                .with_list("steps", steps.collect())
+                .with_list("tries", tries.iter().map(|one| Fragment::new(format!("try-{}", one.name), tried(one))).collect())
+                .with_fragment("places", html! { (worktrees(&view.worktrees)) (merges(&view.merges)) }),
         ))
     }
 
@@ -87,10 +87,10 @@ fn last_part(link: &str) -> &str {
     link.trim_end_matches('/').rsplit('/').next().unwrap_or(link)
 }
 
-fn ask(open: &OpenQuestion) -> Part {
+fn ask(open: &OpenQuestion) -> Fragment {
     let call = open.call.as_ref();
     let call = call.map(|call| AskedCall { tool: &call.tool, arguments: &call.arguments });
-    Part::new(open.row.question.id.to_string(), question::open(&open.row.question, call))
+    Fragment::new(open.row.question.id.to_string(), question::open(&open.row.question, call))
 }
 
 /// One attempt at a step, with what it left for later ones.

@@ -9,7 +9,7 @@ use windlass_core::shown::shown_line;
 use windlass_core::status::TaskStatus;
 use windlass_term::numbers;
 
-use super::live::{PageContent, Part};
+use super::live::{Fragment, PageContent};
 use super::pieces::{self, Tone};
 use super::view::{Reading, View};
 
@@ -25,13 +25,13 @@ impl View for WorkflowsPage {
         for row in workflows.runs(RUNS)? {
             if may_see_run(reading, row.run)? {
                 let view = workflows.status(row.run)?;
-                runs.push(Part::new(row.run.to_string(), run(&view, row.updated_at)));
+                runs.push(Fragment::new(row.run.to_string(), run(&view, row.updated_at)));
             }
         }
         let mut workers = Vec::new();
         for view in reading.coordinator.parallel().workers()? {
             if may_see_run(reading, view.run)? {
-                workers.push(Part::new(format!("worker-{}", view.task), worker(&view)));
+                workers.push(Fragment::new(format!("worker-{}", view.task), worker(&view)));
             }
         }
         let (none, at_work) = (runs.is_empty(), workers.len());
@@ -41,12 +41,12 @@ impl View for WorkflowsPage {
         };
         Ok(Some(
             PageContent::new("Workflows")
-                .part("workers-title", html! {
+                .with_fragment("workers-title", html! {
                     @if at_work > 0 { h2 { "At work in worktrees" span.count { (at_work) } } }
                 })
-                .list("workers", workers)
-                .part("no-runs", html! { @if none { (pieces::nothing("No workflow has run", start)) } @else { h2 { "Runs" } } })
-                .list("runs", runs),
+                .with_list("workers", workers)
+                .with_fragment("no-runs", html! { @if none { (pieces::nothing("No workflow has run", start)) } @else { h2 { "Runs" } } })
+                .with_list("runs", runs),
         ))
     }
 

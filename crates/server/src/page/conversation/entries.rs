@@ -12,7 +12,7 @@ use windlass_core::picture::Picture;
 use windlass_core::question::{Answer, Question};
 use windlass_core::status::StatusReason;
 
-use crate::page::live::Part;
+use crate::page::live::Fragment;
 use crate::page::pieces::Tone;
 
 /// One thing in a conversation.
@@ -25,7 +25,7 @@ pub struct Entry {
     pub at: Timestamp,
     pub body: Body,
     /// As it was last drawn; `None` after a change.
-    pub(super) drawn: Option<Part>,
+    pub(super) drawn: Option<Fragment>,
 }
 
 /// What an entry shows.
