@@ -4,6 +4,7 @@
 //! - Every function here may be repeated after a crash at any point.
 //! - A directory is deleted only by git, or before anybody has worked in it.
 //! - A worktree goes only when nothing uncommitted, untracked or unmerged is left in it, and its branch goes after it.
+//!   What builds have left in it goes with it.
 
 mod adding;
 pub(crate) mod registration;
@@ -11,6 +12,7 @@ mod include;
 mod removal;
 mod interruption;
 mod warm;
+mod build_files;
 
 use std::path::{Path, PathBuf};
 
@@ -152,12 +154,11 @@ fn is_same(one: &Path, other: &Path) -> bool {
     one == other || real(one) == real(other)
 }
 
-/// Commits everything that is not committed; `false` where there is nothing.
+/// Commits everything that is not committed, except what builds have left; `false` where there is nothing.
 pub fn commit_all(git: &Git, tree: &Path, message: &str) -> Result<bool, GitError> {
     let lock = git.lock()?;
     remove_left_locks(git, tree)?;
-    // In a sparse checkout, too, everything that somebody has written is work.
-    git.run_in(tree, Some(&lock), ["add", "--all", "--sparse"])?;
+    build_files::stage(git, &lock, tree)?;
     let staged = git.run_in(tree, Some(&lock), ["diff", "--cached", "--quiet"]);
     match staged {
         Ok(_) => Ok(false),
@@ -169,9 +170,25 @@ pub fn commit_all(git: &Git, tree: &Path, message: &str) -> Result<bool, GitErro
     }
 }
 
-/// What is not committed in a tree: changed and untracked files.
+/// What builds have left in a tree: [`commit_all`] does not commit it.
+pub fn left_out(git: &Git, tree: &Path) -> Result<Vec<String>, GitError> {
+    Ok(build_files::untracked(git, tree)?.build)
+}
+
+/// What is not committed in a tree: changed and untracked files, without what builds have left.
 pub fn changes(git: &Git, tree: &Path) -> Result<Vec<String>, GitError> {
-    let text = git.run_in(tree, None, ["status", "--porcelain", "-z", "--untracked-files=all"])?;
+    let mut names = status(git, tree, "--untracked-files=no")?;
+    names.extend(build_files::untracked(git, tree)?.work);
+    Ok(names)
+}
+
+/// The same, with what builds have left.
+fn every_change(git: &Git, tree: &Path) -> Result<Vec<String>, GitError> {
+    status(git, tree, "--untracked-files=all")
+}
+
+fn status(git: &Git, tree: &Path, untracked: &str) -> Result<Vec<String>, GitError> {
+    let text = git.run_in(tree, None, ["status", "--porcelain", "-z", untracked])?;
     // A rename has its old name in an entry of its own, without a mark.
     let is_entry = |entry: &&str| entry.as_bytes().get(2) == Some(&b' ');
     Ok(text.split('\0').filter(is_entry).map(|entry| entry[3..].to_owned()).collect())

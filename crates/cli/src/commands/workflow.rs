@@ -315,6 +315,18 @@ fn remark(standing: Standing) -> String {
     standing.remark().map(|remark| format!(", {remark}")).unwrap_or_default()
 }
 
+/// Names what builds have left and no commit has.
+fn print_left_out(view: &RunView) {
+    for step in &view.steps {
+        let left_out = step.output["left_out"].as_array().into_iter().flatten();
+        let names: Vec<&str> = left_out.filter_map(|name| name.as_str()).collect();
+        if !names.is_empty() {
+            let names = shown_line(&one_line(&names.join(", "), 200));
+            out(&format!("{}: left by builds and not committed: {names}", shown_line(&step.step)));
+        }
+    }
+}
+
 fn print(app: &AppContext, view: &RunView) {
     let paint = app.style.results;
     out(&paint.bold(&format!("{} {}", view.run, shown_line(&view.workflow))));
@@ -338,6 +350,7 @@ fn print(app: &AppContext, view: &RunView) {
         true => out("no step has begun"),
         false => show::print_table(&table),
     }
+    print_left_out(view);
     for tree in &view.worktrees {
         let why = tree.detail.as_ref().map(|why| format!(" ({})", shown_line(why)));
         let path = shown_line(&tree.path);

@@ -82,8 +82,17 @@ impl<'e> Attempt<'e> {
             conflicts: work.conflicts,
         };
         let merged = job.run().await?;
-        let output = json!({ "commit": merged, "target": job.target, "branch": job.from.branch });
+        let output = json!({
+            "commit": merged, "target": job.target, "branch": job.from.branch,
+            "left_out": self.left_out(&job.from.path).await?,
+        });
         Ok(StepEnd::Ended(StepEnded { output, ..self.leaf.ended(StepResult::Succeeded) }))
+    }
+
+    /// What builds have left in a worktree, and no commit has.
+    pub(super) async fn left_out(self, tree: &str) -> Result<Vec<String>, Trouble> {
+        let tree = PathBuf::from(tree);
+        self.engine.repository.with(move |git| worktree::left_out(git, &tree)).await
     }
 
     /// What the run is for, in a line.

@@ -17,6 +17,7 @@ impl Attempt<'_> {
     /// Pushes the branch of the worktree and opens a draft. The gate is asked as for every command that publishes.
     pub(super) async fn pull_request(self, work: &PullRequestWork) -> Result<StepEnd, Trouble> {
         let directory = self.worktrees().place(&self.leaf.worktree).await?;
+        let left_out = self.left_out(&directory.display().to_string()).await?;
         let command = match self.text().await {
             Some(text) => text,
             None => {
@@ -32,7 +33,7 @@ impl Attempt<'_> {
         let end =
             self.run_command(CommandLine { text: command, directory, program, rerun }).await?;
         Ok(match end {
-            StepEnd::Ended(ended) => StepEnd::Ended(with_link(ended, work.program())),
+            StepEnd::Ended(ended) => StepEnd::Ended(with_link(ended, work.program(), left_out)),
             waiting @ StepEnd::Waiting(_) => waiting,
         })
     }
@@ -59,8 +60,8 @@ impl Attempt<'_> {
     }
 }
 
-/// Keeps the address that the command has printed, and says what is missing.
-fn with_link(mut ended: StepEnded, program: &str) -> StepEnded {
+/// Keeps the address that the command has printed and what was not committed, and says what is missing.
+fn with_link(mut ended: StepEnded, program: &str, left_out: Vec<String>) -> StepEnded {
     let printed = ended.output["output"].as_str().unwrap_or_default();
     let is_link = |word: &&str| word.starts_with("https://") || word.starts_with("http://");
     let link = printed.split_whitespace().rfind(is_link).map(str::to_owned);
@@ -71,6 +72,7 @@ fn with_link(mut ended: StepEnded, program: &str) -> StepEnded {
     }
     if let (StepResult::Succeeded, Some(fields)) = (ended.result, ended.output.as_object_mut()) {
         fields.insert("url".to_owned(), link.map_or(Value::Null, Value::String));
+        fields.insert("left_out".to_owned(), json!(left_out));
     }
     ended
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags};
 use windlass_core::event::{WorktreeChanged, WorktreeKind};
 
-use super::changes;
+use super::every_change;
 use crate::git::{Git, GitError, Lock};
 use crate::merge::is_as_in;
 
@@ -61,11 +61,11 @@ pub(super) fn undo(git: &Git, lock: &Lock, tree: &WorktreeChanged) -> Result<(),
 fn undo_checkout(git: &Git, lock: &Lock, tree: &WorktreeChanged) -> Result<(), GitError> {
     let path = Path::new(&tree.path);
     let is_of_base = |name: &String| is_as_in(git, path, name, &tree.base).unwrap_or(false);
-    if !changes(git, path)?.iter().all(is_of_base) {
+    if !every_change(git, path)?.iter().all(is_of_base) {
         return Ok(());
     }
     git.run_in(path, Some(lock), ["reset", "--quiet", "--hard"])?;
-    for name in changes(git, path)?.iter().filter(|name| is_of_base(name)) {
+    for name in every_change(git, path)?.iter().filter(|name| is_of_base(name)) {
         let file = path.join(name);
         std::fs::remove_file(&file).map_err(|error| GitError::file(&file, error))?;
     }
@@ -73,7 +73,7 @@ fn undo_checkout(git: &Git, lock: &Lock, tree: &WorktreeChanged) -> Result<(), G
 }
 
 /// Writes a file where an agent could have put a link: it is not followed.
-fn write_new(file: &Path, text: &str) -> std::io::Result<()> {
+pub(super) fn write_new(file: &Path, text: &str) -> std::io::Result<()> {
     let flags =
         OFlags::CREATE | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let opened = rustix::fs::open(file, flags, Mode::from_raw_mode(0o644))?;

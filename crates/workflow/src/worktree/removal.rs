@@ -5,7 +5,7 @@ use std::path::Path;
 use windlass_core::event::{WorktreeChanged, WorktreeKind};
 
 use super::{
-    BRANCHES, Listed, changes, commit_all, interruption, is_same, list, registration,
+    BRANCHES, Listed, build_files, changes, commit_all, interruption, is_same, list, registration,
     remove_left_locks, some_of,
 };
 use crate::git::{Git, GitError, Lock};
@@ -169,6 +169,7 @@ fn remove_directory(
     let place = path.display().to_string();
     if path.exists() {
         interruption::mark(git, path)?;
+        build_files::clean(git, lock, path)?;
     }
     match (path.exists(), path.join(".gitmodules").is_file()) {
         // Git refuses worktrees with submodules otherwise.

@@ -7,6 +7,7 @@ mod templates;
 mod outputs;
 mod repository;
 mod worktrees;
+mod build_files;
 mod worktree_kinds;
 mod killed_git;
 mod merges;

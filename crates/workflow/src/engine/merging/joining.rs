@@ -24,7 +24,7 @@ impl Attempt<'_> {
             .journal
             .read(|_, run| run.worktrees.get(&self.leaf.worktree).cloned())
             .await;
-        let mut merged = Vec::new();
+        let (mut merged, mut left_out) = (Vec::new(), Vec::new());
         for step in &work.steps {
             let name = match self.leaf.worktree.as_str() {
                 "" => step.name.clone(),
@@ -39,6 +39,7 @@ impl Attempt<'_> {
             if !work.join {
                 // Each stays on its own branch, whole: a person will look at them.
                 if let Some(from) = from {
+                    left_out.extend(self.left_out(&from.path).await?);
                     let (tree, message) =
                         (PathBuf::from(&from.path), format!("windlass: {}", step.name));
                     self.engine
@@ -50,6 +51,7 @@ impl Attempt<'_> {
             }
             let has_succeeded = ended.is_some_and(|ended| ended.result == StepResult::Succeeded);
             let (Some(from), Some(outer), true) = (from, &outer, has_succeeded) else { continue };
+            left_out.extend(self.left_out(&from.path).await?);
             let job = Merge {
                 attempt: self,
                 step: format!("{path} (joined)"),
@@ -78,7 +80,7 @@ impl Attempt<'_> {
                 !work.steps.iter().map(path_of).any(has_failed)
             })
             .await;
-        let output = json!({ "commits": merged });
+        let output = json!({ "commits": merged, "left_out": left_out });
         let result = if is_success { StepResult::Succeeded } else { StepResult::Failed };
         let error = (!is_success).then(|| "a step in it failed".to_owned());
         let reason = error.as_ref().map(|_| StatusReason::Error);
