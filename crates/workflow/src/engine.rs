@@ -46,7 +46,7 @@ use repository::Repository;
 use steps::Attempt;
 
 pub use approval::TRUST_OPTIONS;
-pub use preview::{Rendered, render};
+pub use preview::{Rendered, Setting, render};
 
 /// What keeps a run from being journaled.
 #[derive(Debug, thiserror::Error)]
@@ -389,6 +389,14 @@ impl Leaf {
             error: None,
             reason: None,
         }
+    }
+}
+
+/// What a run is for, in a line.
+fn title(workflow: &Workflow, source: &WorkflowSource) -> String {
+    match source.title.trim() {
+        "" => format!("Workflow {}", workflow.name),
+        title => title.to_owned(),
     }
 }
 

@@ -27,7 +27,7 @@ mod engine;
 
 use std::pin::Pin;
 
-pub use engine::{Concluded, Engine, Error, Rendered, TRUST_OPTIONS, render};
+pub use engine::{Concluded, Engine, Error, Rendered, Setting, TRUST_OPTIONS, render};
 pub use host::{Host, RunnerPlace};
 pub use output::AgentOutput;
 pub use state::RunState;

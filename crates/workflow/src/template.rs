@@ -55,6 +55,12 @@ pub fn condition(text: &str) -> String {
     }
 }
 
+/// A condition for people: the short form where there is one.
+pub fn short_condition(condition: &str) -> &str {
+    let short = condition.strip_prefix("{{if ").and_then(|rest| rest.strip_suffix("}}true{{end}}"));
+    short.filter(|short| !short.contains("{{")).unwrap_or(condition)
+}
+
 /// Whether a rendered condition holds.
 pub fn is_true(rendered: &str) -> bool {
     !matches!(

@@ -251,7 +251,11 @@ fn render(app: &AppContext, which: &WorkflowInputs, json: bool) -> Result<u8, Fa
     let paint = app.style.results;
     let mut failed = false;
     for step in &rendered {
-        out(&paint.bold(&format!("{} ({})", step.step, step.kind)));
+        let within = step.within.as_ref().map(|outer| format!(", in {outer}")).unwrap_or_default();
+        out(&paint.bold(&format!("{} ({}{within})", step.step, step.kind)));
+        for setting in &step.settings {
+            out(&format!("  {}: {}", paint.dim(setting.name), shown_line(&setting.value)));
+        }
         for line in shown(&step.text).lines() {
             out(format!("  {} {line}", paint.dim("│")).trim_end());
         }

@@ -21,7 +21,7 @@ use windlass_core::id::QuestionId;
 use windlass_core::question::Question;
 
 use super::steps::Attempt;
-use super::{Engine, Error, StepEnd, Trouble, Wait, question};
+use super::{Engine, Error, StepEnd, Trouble, Wait, question, title};
 use crate::definition::{MergeWork, OnConflict, Strategy};
 use crate::merge::{self, Computed, Moved, Outlook};
 use crate::{template, worktree};
@@ -97,11 +97,7 @@ impl<'e> Attempt<'e> {
 
     /// What the run is for, in a line.
     pub(super) fn title(self) -> String {
-        let title = self.engine.source.title.trim();
-        match title.is_empty() {
-            true => format!("Workflow {}", self.engine.workflow.name),
-            false => title.to_owned(),
-        }
+        title(&self.engine.workflow, &self.engine.source)
     }
 
     /// The branch that gets the work.

@@ -5,7 +5,8 @@ use serde_json::{Map, Value};
 use windlass_core::event::WorkflowSource;
 use windlass_core::id::TaskId;
 
-use crate::definition::{Step, Work, Workflow};
+use super::title;
+use crate::definition::{MergeWork, OnFail, Step, Work, Workflow};
 use crate::next::{Leaf, Next, Run};
 use crate::state::RunState;
 use crate::{spell, template};
@@ -17,16 +18,29 @@ const MAX_PLACEHOLDERS: usize = 200;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Rendered {
     pub step: String,
+    /// The loop or the parallel step that it is in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub within: Option<String>,
     #[serde(rename = "type")]
     pub kind: &'static str,
-    /// The prompt, the command or the question.
+    /// What else decides how it runs, as the file has it or as it is without.
+    pub settings: Vec<Setting>,
+    /// The prompt, the command, the question or the message of a merge.
     pub text: String,
     /// Why there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// Renders every step. What a step would find of steps before it stands as `<name.field>`.
+/// One line of what decides how a step runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Setting {
+    /// Its key in workflow files.
+    pub name: &'static str,
+    pub value: String,
+}
+
+/// Renders every step, the outer before the inner. What a step would find of steps before it stands as `<name.field>`.
 pub fn render(workflow: &Workflow, source: &WorkflowSource) -> Vec<Rendered> {
     let state = RunState::default();
     let id = TaskId::derived("preview", &workflow.name);
@@ -37,16 +51,104 @@ pub fn render(workflow: &Workflow, source: &WorkflowSource) -> Vec<Rendered> {
         Next::End(_) | Next::Decide(_) | Next::Stop(_) | Next::Finished => None,
     };
     let known = known.unwrap_or_default();
-    workflow.all_steps().into_iter().map(|step| rendered(workflow, source, step, &known)).collect()
+    let mut all = Vec::new();
+    let preview = Preview { workflow, source, known: &known };
+    preview.add(&workflow.steps, None, &mut all);
+    all
 }
 
-fn rendered(
+/// What texts are made of.
+struct Preview<'a> {
+    workflow: &'a Workflow,
+    source: &'a WorkflowSource,
+    known: &'a Map<String, Value>,
+}
+
+impl Preview<'_> {
+    fn add(&self, steps: &[Step], within: Option<&str>, all: &mut Vec<Rendered>) {
+        for step in steps {
+            let (text, error) = match text(self.workflow, self.source, step, self.known) {
+                Ok(text) => (text, None),
+                Err(error) => (String::new(), Some(error)),
+            };
+            all.push(Rendered {
+                step: step.name.clone(),
+                within: within.map(str::to_owned),
+                kind: step.work.kind(),
+                settings: settings(self.workflow, step),
+                text,
+                error,
+            });
+            self.add(step.work.steps(), Some(&step.name), all);
+        }
+    }
+}
+
+/// What decides how a step runs, besides its text. Conditions are not rendered: they need what happens before them.
+fn settings(workflow: &Workflow, step: &Step) -> Vec<Setting> {
+    let mut found = Vec::new();
+    let mut add = |name: &'static str, value: Option<String>| {
+        found.extend(value.map(|value| Setting { name, value }));
+    };
+    let names = |steps: &[Step]| {
+        let names: Vec<_> = steps.iter().map(|step| step.name.as_str()).collect();
+        Some(names.join(", "))
+    };
+    let condition = |text: &str| template::short_condition(text).to_owned();
+    let listed = |all: &[String]| (!all.is_empty()).then(|| all.join(", "));
+    let target = |own: &Option<String>| {
+        let named = own.clone().or_else(|| workflow.target.clone());
+        Some(named.unwrap_or_else(|| "the branch that is checked out".to_owned()))
+    };
+    match &step.work {
+        Work::Agent(work) => {
+            add("runner", Some(work.runner.as_ref().unwrap_or(&workflow.runner).clone()));
+            add("model", work.model.clone());
+            add("profile", work.profile.map(|profile| profile.to_string()));
+        }
+        Work::Script { rerun, .. } => add("rerun", rerun.then(|| "true".to_owned())),
+        Work::Loop(work) => {
+            add("max", Some(work.max.to_string()));
+            add("until", work.until.as_deref().map(condition));
+            add("steps", names(&work.steps));
+        }
+        Work::Parallel(work) => {
+            add("workers", work.workers.map(|count| count.to_string()));
+            add("join", Some(work.join.to_string()));
+            add("steps", names(&work.steps));
+        }
+        Work::Merge(work) => {
+            add("from", work.from.clone());
+            add("target", target(&work.target));
+            add("strategy", Some(work.strategy.to_string()));
+            for gate in &work.gates {
+                add("gate", Some(gate.clone()));
+            }
+            add("conflicts", Some(work.conflicts.to_string()));
+        }
+        Work::PullRequest(work) => {
+            add("remote", Some(work.remote.clone().unwrap_or_else(|| "origin".to_owned())));
+            add("target", target(&work.target));
+            add("title", work.title.clone());
+            add("body", work.body.clone());
+        }
+        Work::Ask { options, .. } => add("options", listed(options)),
+    }
+    add("when", step.when.as_deref().map(condition));
+    add("needs", listed(&step.needs));
+    add("timeout", step.timeout.map(|timeout| format!("{}s", timeout.as_secs())));
+    add("on_fail", (step.on_fail != OnFail::Stop).then(|| step.on_fail.to_string()));
+    found
+}
+
+/// The text of a step, or why there is none.
+fn text(
     workflow: &Workflow,
     source: &WorkflowSource,
     step: &Step,
     known: &Map<String, Value>,
-) -> Rendered {
-    let made = match &step.work {
+) -> Result<String, String> {
+    match &step.work {
         Work::Agent(work) => with_placeholders(workflow, known, |variables| {
             spell::prompt(source, &work.spell, variables).map_err(unknown_in)
         }),
@@ -56,20 +158,17 @@ fn rendered(
         Work::Ask { question, .. } => with_placeholders(workflow, known, |variables| {
             template::render(question, variables).map_err(Failed::from)
         }),
-        Work::Merge(work) => with_placeholders(workflow, known, |variables| {
-            template::render(work.message.as_deref().unwrap_or_default(), variables)
-                .map_err(Failed::from)
-        }),
+        Work::Merge(MergeWork { message: Some(message), .. }) => {
+            with_placeholders(workflow, known, |variables| {
+                template::render(message, variables).map_err(Failed::from)
+            })
+        }
+        Work::Merge(MergeWork { message: None, .. }) => Ok(title(workflow, source)),
         Work::PullRequest(work) => with_placeholders(workflow, known, |variables| {
             template::render(&work.script(), variables).map_err(Failed::from)
         }),
         Work::Loop(_) | Work::Parallel(_) => Ok(String::new()),
-    };
-    let (text, error) = match made {
-        Ok(text) => (text, None),
-        Err(error) => (String::new(), Some(error)),
-    };
-    Rendered { step: step.name.clone(), kind: step.work.kind(), text, error }
+    }
 }
 
 /// Why a text was not made, and which variable is missing.

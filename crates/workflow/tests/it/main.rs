@@ -12,6 +12,7 @@ mod worktree_kinds;
 mod killed_git;
 mod merges;
 mod planning;
+mod previews;
 mod runner_place;
 mod runners;
 mod real_runners;
