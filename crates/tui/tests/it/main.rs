@@ -5,6 +5,7 @@
 mod keys;
 mod composing;
 mod modes;
+mod colours;
 mod spoken;
 mod asking;
 mod binding;

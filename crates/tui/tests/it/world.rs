@@ -47,6 +47,8 @@ pub struct World {
     pub now: Duration,
     pub effects: Vec<Effect>,
     pub written: usize,
+    /// Every byte of it.
+    pub painted: String,
     whole_screen: WholeScreen,
     is_blank: bool,
 }
@@ -66,6 +68,7 @@ impl World {
             now: Duration::from_secs(10),
             effects: Vec::new(),
             written: 0,
+            painted: String::new(),
             whole_screen: WholeScreen::default(),
             is_blank: false,
         };
@@ -124,6 +127,7 @@ impl World {
             }
         };
         self.written += text.len();
+        self.painted += &text;
         self.process(&text);
     }
 
