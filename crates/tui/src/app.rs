@@ -234,6 +234,8 @@ pub struct App {
     pub working_since: Moment,
     pub departure: Departure,
     pub enhanced_keys: bool,
+    /// Whether the terminal keeps what a page covers. GNU screen does not, unless it is told to.
+    pub has_alternate_screen: bool,
     pub transcript: Transcript,
     pub layout: Layout,
     /// Whether what is printed has no marks and line breaks of ours.
@@ -274,6 +276,7 @@ impl App {
             working_since: Moment::ZERO,
             departure: Departure::default(),
             enhanced_keys: false,
+            has_alternate_screen: true,
             transcript: Transcript::default(),
             layout: Layout::Inline,
             is_raw: false,
@@ -310,6 +313,7 @@ impl App {
             Input::Terminal(Event::Wheel(wheel)) => self.wheel(wheel),
             Input::Terminal(Event::Focus(is_focused)) => self.is_focused = is_focused,
             Input::Terminal(Event::EnhancedKeys) => self.enhanced_keys = true,
+            Input::Terminal(Event::GnuScreen) => self.has_alternate_screen = false,
             Input::Resize(size) => self.size = size,
             Input::Tick => {}
             Input::Follow(state) => {
@@ -405,6 +409,7 @@ impl App {
         self.writing.take_vim(&mut before.writing);
         self.writing.completing.take_sources(before.writing.completing);
         self.enhanced_keys = before.enhanced_keys;
+        self.has_alternate_screen = before.has_alternate_screen;
         self.is_focused = before.is_focused;
         self.now = before.now;
         self.questions.typed(before.questions.last_typed());

@@ -107,6 +107,8 @@ pub enum Event {
     Focus(bool),
     /// The terminal tells more about keys than old ones do.
     EnhancedKeys,
+    /// The terminal is GNU screen.
+    GnuScreen,
 }
 
 /// Reads bytes as they come.
@@ -322,6 +324,8 @@ fn read_control(bytes: &[u8]) -> Read {
         ([], b'I') => Read::Done(count, Some(Event::Focus(true))),
         ([], b'O') => Read::Done(count, Some(Event::Focus(false))),
         ([b'?', ..], b'u') => Read::Done(count, Some(Event::EnhancedKeys)),
+        // Terminals say what they are by a number; this is the letter S.
+        ([b'>', b'8', b'3', b';', ..], b'c') => Read::Done(count, Some(Event::GnuScreen)),
         ([b'<', report @ ..], b'M') => Read::Done(count, wheel(report).map(Event::Wheel)),
         ([b'?' | b'>' | b'<' | b'=', ..], _) => Read::Done(count, None),
         _ => Read::Done(count, function_key(parameters, *end).map(Event::Key)),

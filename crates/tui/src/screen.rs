@@ -19,6 +19,7 @@ const CLEAR_TO_END: &str = "\u{1b}[J";
 const CLEAR_REST: &str = "\u{1b}[K";
 const ENTER_ALTERNATE: &str = "\u{1b}[?1049h\u{1b}[2J";
 const LEAVE_ALTERNATE: &str = "\u{1b}[?1049l";
+const LEAVE_AND_CLEAR: &str = "\u{1b}[?1049l\u{1b}[2J\u{1b}[H";
 /// Buttons and the wheel, with numbers that have no largest row.
 const MOUSE_ON: &str = "\u{1b}[?1000h\u{1b}[?1006h";
 pub const MOUSE_OFF: &str = "\u{1b}[?1006l\u{1b}[?1000l";
@@ -67,6 +68,8 @@ pub struct Screen {
     is_cursor_hidden: bool,
     /// The overlay as it is drawn, while there is one.
     overlay: Option<Vec<String>>,
+    /// Whether what the overlay covers comes back when it ends.
+    has_alternate: bool,
     title: String,
     shape: Shape,
     has_mouse: bool,
@@ -92,6 +95,7 @@ impl Screen {
             cursor: None,
             is_cursor_hidden: false,
             overlay: None,
+            has_alternate: true,
             title: String::new(),
             shape: Shape::Own,
             has_mouse: false,
@@ -102,11 +106,7 @@ impl Screen {
     /// changed.
     pub fn paint(&mut self, committed: &[String], zone: &Frame) -> String {
         let rows = self.fitting(&zone.rows);
-        let mut text = String::new();
-        if self.overlay.take().is_some() {
-            text.push_str(LEAVE_ALTERNATE);
-            self.cursor = None;
-        }
+        let mut text = self.end_overlay().to_owned();
         if committed.is_empty() {
             self.redraw(&rows, &mut text);
         } else {
@@ -193,10 +193,7 @@ impl Screen {
 
     /// Removes the zone, so that the shell continues below what was printed.
     pub fn leave(&mut self) -> String {
-        let mut text = String::new();
-        if self.overlay.take().is_some() {
-            text.push_str(LEAVE_ALTERNATE);
-        }
+        let mut text = self.end_overlay().to_owned();
         self.go_to_top(&mut text);
         text.push_str(CLEAR_TO_END);
         self.show_cursor(&mut text);
@@ -233,8 +230,31 @@ impl Screen {
         }
     }
 
+    /// Whether the terminal keeps what an overlay covers.
+    pub fn set_alternate(&mut self, has_alternate: bool) {
+        self.has_alternate = has_alternate;
+    }
+
     pub fn has_overlay(&self) -> bool {
         self.overlay.is_some()
+    }
+
+    /// Whether the rows below the overlay are lost: they must be printed again when it ends.
+    pub fn has_lost_rows(&self) -> bool {
+        self.overlay.is_some() && !self.has_alternate
+    }
+
+    /// Uncovers what is below the overlay, or leaves an empty screen where nothing was kept.
+    fn end_overlay(&mut self) -> &'static str {
+        if self.overlay.take().is_none() {
+            return "";
+        }
+        self.cursor = None;
+        if self.has_alternate {
+            return LEAVE_ALTERNATE;
+        }
+        (self.drawn, self.cursor_row) = (Vec::new(), 0);
+        LEAVE_AND_CLEAR
     }
 
     /// Prints rows in place of the zone, and the zone below them.

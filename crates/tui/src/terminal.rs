@@ -26,9 +26,10 @@ const READS_AHEAD: usize = 64;
 /// The size of a terminal that does not say it.
 const DEFAULT_SIZE: Size = Size { columns: 80, rows: 24 };
 
-/// Pastes in brackets, reports of the focus, the title kept.
-const ENTER: &str = "\u{1b}[?2004h\u{1b}[?1004h\u{1b}[22;0t";
-/// Keys told apart, and the question whether the terminal can; the answer may never come.
+/// Pastes in brackets, reports of the focus, the title kept, and the question what the terminal is; the answer may
+/// never come.
+const ENTER: &str = "\u{1b}[?2004h\u{1b}[?1004h\u{1b}[22;0t\u{1b}[>c";
+/// Keys told apart, and the question whether the terminal can.
 const ENTER_KEYS: &str = "\u{1b}[>5u\u{1b}[?u";
 /// The same of tmux, which passes them on when a program asks for it.
 const ENTER_TMUX_KEYS: &str = "\u{1b}[>4;1m";

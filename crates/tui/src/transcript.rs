@@ -199,8 +199,24 @@ impl Transcript {
         self.last_reply.as_deref()
     }
 
+    /// What was not printed yet and, where that is less, as many of the newest rows as a screen has room for.
+    pub fn take_screenful(&mut self, form: Form, room: usize) -> Vec<String> {
+        let new = self.take_new();
+        let new = Entry::all_rows(&new, form, &mut false).len();
+        self.newest_rows(form, room.max(new)).0
+    }
+
     /// The newest rows, with a notice where there are older ones.
     pub fn rows(&self, form: Form, most: usize) -> Vec<String> {
+        let (mut rows, is_cut) = self.newest_rows(form, most);
+        if is_cut {
+            rows.insert(0, form.paint.dim("… earlier output: /transcript"));
+        }
+        rows
+    }
+
+    /// The newest rows, and whether there are older ones.
+    fn newest_rows(&self, form: Form, most: usize) -> (Vec<String>, bool) {
         let mut first = self.entries.len();
         let mut count = 0;
         while first > 0 && count < most {
@@ -214,9 +230,6 @@ impl Transcript {
             rows.drain(..rows.len() - most);
             is_cut = true;
         }
-        if is_cut {
-            rows.insert(0, form.paint.dim("… earlier output: /transcript"));
-        }
-        rows
+        (rows, is_cut)
     }
 }

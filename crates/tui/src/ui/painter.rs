@@ -81,6 +81,7 @@ impl Painter {
     pub fn paint(&mut self, app: &mut App) -> io::Result<()> {
         self.is_dirty = false;
         self.notice_form(app);
+        self.screen.set_alternate(app.has_alternate_screen);
         let mut text = String::new();
         if self.has_title {
             text = self.screen.set_title(&app.title());
@@ -118,6 +119,12 @@ impl Painter {
 
     fn paint_inline(&mut self, app: &mut App) -> String {
         let zone = view::zone(app);
+        if self.screen.has_lost_rows() && !self.must_reprint {
+            let room = app.size.rows.saturating_sub(zone.rows.len());
+            let rows = app.transcript.take_screenful(app.form(), room);
+            self.is_blank = rows.last().is_none_or(String::is_empty);
+            return self.screen.paint(&rows, &zone);
+        }
         let entries = app.transcript.take_new();
         if std::mem::take(&mut self.must_reprint) {
             let rows = app.transcript.rows(app.form(), REPRINTED_ROWS);

@@ -62,6 +62,7 @@ fn releases_and_answers_of_the_terminal_are_no_keys() {
         assert_eq!(read(bytes), [], "{}", bytes.escape_ascii());
     }
     assert_eq!(read(b"\x1b[?1u"), [Event::EnhancedKeys]);
+    assert_eq!(read(b"\x1b[>83;40900;0c\x1b[>84;0;0c"), [Event::GnuScreen]);
     assert_eq!(read(b"\x1b[I\x1b[O"), [Event::Focus(true), Event::Focus(false)]);
 }
 

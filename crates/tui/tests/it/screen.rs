@@ -4,7 +4,8 @@ use windlass_coordinator::{Preview, PreviewContent};
 use windlass_core::id::CallId;
 use windlass_tui::app::{Input, Phase};
 use windlass_tui::host::Layout;
-use windlass_tui::keys::{Code, Key};
+use windlass_tui::keys::{Code, Event, Key};
+use windlass_tui::overlay::{Overlay, Page, PageLine, ViewKind};
 use windlass_tui::screen::{Abilities, Frame, Screen, Size};
 
 use crate::world::{World, call, result};
@@ -288,6 +289,32 @@ fn no_scroll_region_and_no_mouse_is_ever_asked_for() {
     let ends: std::collections::BTreeSet<char> = ends.collect();
     assert!(!ends.contains(&'r') && !ends.contains(&'L'), "{ends:?}");
     assert!(!written.contains("\u{1b}[?100"), "{written:?}");
+}
+
+/// It has no alternate screen, unless it is told to have one.
+#[test]
+fn what_a_page_covers_is_printed_again_in_gnu_screen() {
+    let mut world = World::new(40, 12);
+    world.input(Input::Terminal(Event::GnuScreen));
+    let task = world.begin("count");
+    let rows: Vec<String> = (0..30).map(|n| format!("- row {n}")).collect();
+    world.reply(task, &rows.join("\n"));
+    let before = (world.shown(), world.all());
+    let page = Page::new(ViewKind::Help, "keys", vec![PageLine::of("a key")]);
+    world.input(Input::Loaded(Box::new(Overlay::Page(page))));
+    assert!(world.shown().contains("a key") && !world.shown().contains("row 29"));
+    world.key(Key::plain(Code::Escape));
+    assert_eq!((world.shown(), world.all()), before);
+    // What is said meanwhile is printed too.
+    let page = Page::new(ViewKind::Help, "keys", vec![PageLine::of("a key")]);
+    world.input(Input::Loaded(Box::new(Overlay::Page(page))));
+    world.paint();
+    world.reply(task, "and one more");
+    world.paint();
+    world.key(Key::plain(Code::Escape));
+    let shown = world.shown();
+    assert!(shown.contains("• row 29") && shown.contains("and one more"), "{shown}");
+    assert!(!shown.contains("a key"), "{shown}");
 }
 
 #[test]

@@ -114,11 +114,18 @@ impl World {
 
     /// Writes a frame to the emulator.
     pub fn paint(&mut self) {
+        self.screen.set_alternate(self.app.has_alternate_screen);
         let text = match view::overlay(&mut self.app) {
             Some(frame) => self.screen.paint_overlay(&frame),
             None if self.app.layout == Layout::Full => {
                 let frame = self.whole_screen.frame(&mut self.app);
                 self.screen.paint_overlay(&frame)
+            }
+            None if self.screen.has_lost_rows() => {
+                let zone = view::zone(&self.app);
+                let room = self.app.size.rows.saturating_sub(zone.rows.len());
+                let rows = self.app.transcript.take_screenful(self.app.form(), room);
+                self.screen.paint(&rows, &zone)
             }
             None => {
                 let entries = self.app.transcript.take_new();
@@ -133,6 +140,10 @@ impl World {
 
     /// The emulator knows no clearing of the scrollback: a new one takes its place.
     fn process(&mut self, text: &str) {
+        let text = match self.app.has_alternate_screen {
+            true => text.to_owned(),
+            false => text.replace("\u{1b}[?1049h", "").replace("\u{1b}[?1049l", ""),
+        };
         match text.rsplit_once("\u{1b}[3J") {
             None => self.parser.process(text.as_bytes()),
             Some((_, after)) => {
