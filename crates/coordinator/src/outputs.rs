@@ -1,8 +1,11 @@
 //! What commands printed, as the store keeps it.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use windlass_core::event::{Event, ToolCall};
-use windlass_core::id::TaskId;
+use windlass_core::id::{CallId, TaskId};
+use windlass_core::outcome::Outcome;
 
 pub use windlass_store::outputs::{Origin, OutputReader, OutputWriter, Stream, TruncatedOutput};
 
@@ -20,6 +23,10 @@ pub struct CallOutput {
     /// When it was started.
     pub at: Timestamp,
     pub call: ToolCall,
+    /// What it came to; `None` while it runs.
+    pub outcome: Option<Outcome>,
+    /// How it ended, in words, where it ran in the background and has ended.
+    pub background_exit: Option<String>,
     /// What each stream printed.
     pub kept: Vec<(Stream, TruncatedOutput)>,
 }
@@ -28,16 +35,34 @@ impl Outputs<'_> {
     /// Every call of a task of whose output something is kept, in order.
     pub fn of(self, task: TaskId) -> Result<Vec<CallOutput>, Error> {
         let outputs = self.coordinator.store.outputs();
-        let mut found = Vec::new();
+        let mut found: Vec<CallOutput> = Vec::new();
+        let mut places: BTreeMap<CallId, usize> = BTreeMap::new();
         for record in self.coordinator.tasks().journal(task)? {
-            let Event::ToolCall(call) = record.event else { continue };
-            let mut kept = Vec::new();
-            for &stream in Stream::ALL {
-                let of_stream = outputs.get(&call.call.to_string(), stream)?;
-                kept.extend(of_stream.map(|kept| (stream, kept)));
-            }
-            if !kept.is_empty() {
-                found.push(CallOutput { at: record.at, call, kept });
+            match record.event {
+                Event::ToolCall(call) => {
+                    let mut kept = Vec::new();
+                    for &stream in Stream::ALL {
+                        let of_stream = outputs.get(&call.call.to_string(), stream)?;
+                        kept.extend(of_stream.map(|kept| (stream, kept)));
+                    }
+                    if !kept.is_empty() {
+                        places.insert(call.call, found.len());
+                        let (outcome, background_exit) = (None, None);
+                        let at = record.at;
+                        found.push(CallOutput { at, call, outcome, background_exit, kept });
+                    }
+                }
+                Event::ToolResult(result) => {
+                    if let Some(&place) = places.get(&result.call) {
+                        found[place].outcome = Some(result.outcome);
+                    }
+                }
+                Event::CommandExited(exited) => {
+                    if let Some(&place) = places.get(&exited.call) {
+                        found[place].background_exit = Some(exited.exit);
+                    }
+                }
+                _ => {}
             }
         }
         Ok(found)

@@ -3,7 +3,7 @@
 use windlass_core::id::SessionId;
 use windlass_store::{Filter, ModeTransition, SessionPlace, SessionRow};
 
-use crate::views::{SessionView, TaskEntry};
+use crate::views::{SessionSummary, SessionView, TaskEntry};
 use crate::{Coordinator, Error};
 
 /// Tasks of a session that are listed, the newest.
@@ -23,6 +23,18 @@ impl Sessions<'_> {
     /// The sessions that changed last.
     pub fn newest(self, limit: u32) -> Result<Vec<SessionRow>, Error> {
         Ok(self.coordinator.store.sessions().newest(limit)?)
+    }
+
+    /// The same as lists show them.
+    pub fn summaries(self, limit: u32) -> Result<Vec<SessionSummary>, Error> {
+        let summary = |row: SessionRow| -> Result<SessionSummary, Error> {
+            let first = row.tasks.first().map(|&task| self.coordinator.tasks().get(task));
+            let (goal, workspace) =
+                first.transpose()?.flatten().map(|task| (task.goal, task.workspace)).unzip();
+            let directory = row.workspace.clone().or(workspace);
+            Ok(SessionSummary { row, goal, directory })
+        };
+        self.newest(limit)?.into_iter().map(summary).collect()
     }
 
     /// The same from behind a place in that order.

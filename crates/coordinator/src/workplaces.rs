@@ -73,6 +73,7 @@ pub(crate) fn usable(path: &Path) -> Result<PathBuf, Error> {
     if !whole.is_dir() {
         return Err(refused("is not a directory".to_owned()));
     }
+    std::fs::read_dir(&whole).map_err(|error| refused(format!("cannot be read: {error}")))?;
     // Permission bits do not tell: file systems and users differ. Trying does.
     let probe = whole.join(format!(".windlass-probe-{}", std::process::id()));
     std::fs::create_dir(&probe)

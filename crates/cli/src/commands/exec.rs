@@ -72,6 +72,10 @@ pub(super) fn exec(app: &AppContext, args: &Exec) -> Result<u8, Failure> {
     let workspace = args
         .workspace
         .canonicalize()
+        .and_then(|whole| match whole.is_dir() {
+            true => Ok(whole),
+            false => Err(std::io::ErrorKind::NotADirectory.into()),
+        })
         .with_context(|| format!("workspace `{}` cannot be used", args.workspace.display()));
     let workspace = workspace.map_err(|error| Failure {
         hint: Some("name a directory that exists with `--workspace DIR`".into()),

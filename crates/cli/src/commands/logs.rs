@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::json;
 use windlass_coordinator::outputs::{CallOutput, Stream, TruncatedOutput};
-use windlass_core::event::ToolCall;
+use windlass_core::outcome::{AbortCause, CallEnding};
 use windlass_term::{strip_controls, tool_lines};
 
 use super::{AppContext, Execute, Start, named_task};
@@ -40,7 +40,7 @@ pub(super) fn logs(app: &AppContext, args: &Logs) -> Result<u8, Failure> {
     for call in &calls {
         match args.json {
             true => log_lines(call).iter().for_each(|line| out_json(line)),
-            false => log_page(app, &call.call, &call.kept),
+            false => log_page(app, call),
         }
     }
     if calls.is_empty() && !args.json {
@@ -51,13 +51,18 @@ pub(super) fn logs(app: &AppContext, args: &Logs) -> Result<u8, Failure> {
 
 /// One line of JSON for each stream of a call.
 fn log_lines(output: &CallOutput) -> Vec<String> {
-    let CallOutput { at, call, kept } = output;
+    let CallOutput { at, call, outcome, background_exit, kept } = output;
+    let outcome = outcome.as_ref();
     let line = |(stream, kept): &(Stream, TruncatedOutput)| {
         let line = json!({
             "call": call.call,
             "tool": call.tool,
             "arguments": call.arguments,
             "at": at,
+            "ending": outcome.map(|outcome| outcome.ending),
+            "exit_code": outcome.and_then(|outcome| outcome.exit_code),
+            "aborted_by": outcome.and_then(|outcome| outcome.aborted_by),
+            "background_exit": background_exit,
             "stream": stream,
             "content": kept.content,
             "truncated": kept.truncated,
@@ -68,14 +73,16 @@ fn log_lines(output: &CallOutput) -> Vec<String> {
     kept.iter().map(line).collect()
 }
 
-/// One command with what it printed; a stream that stayed silent is left out.
-fn log_page(app: &AppContext, call: &ToolCall, kept: &[(Stream, TruncatedOutput)]) {
-    let paint = app.style.results;
+/// One command with how it ended and what it printed; a stream that stayed silent is left out.
+fn log_page(app: &AppContext, output: &CallOutput) {
+    let (paint, call) = (app.style.results, &output.call);
     let what = tool_lines::whole_call(&call.tool, &call.arguments);
     let (first, rest) = what.split_first().map_or(("", [].as_slice()), |(one, all)| (one, all));
-    out(&format!("{}  {}", paint.bold(first), paint.dim(&call.call.to_string())));
+    let end = end_words(output).map(|words| format!("  {}", paint.red(&words)));
+    let end = end.unwrap_or_default();
+    out(&format!("{}  {}{end}", paint.bold(first), paint.dim(&call.call.to_string())));
     rest.iter().for_each(|line| out(&paint.bold(line)));
-    for (stream, kept) in kept.iter().filter(|(_, kept)| kept.original_size > 0) {
+    for (stream, kept) in output.kept.iter().filter(|(_, kept)| kept.original_size > 0) {
         if *stream == Stream::Stderr {
             out(&paint.dim("stderr:"));
         }
@@ -86,4 +93,24 @@ fn log_page(app: &AppContext, call: &ToolCall, kept: &[(Stream, TruncatedOutput)
         }
     }
     out("");
+}
+
+/// How a call ended, where it did not end well, and how a background command ended in any case.
+fn end_words(output: &CallOutput) -> Option<String> {
+    if let Some(exit) = &output.background_exit {
+        return Some(format!("ended in the background: {exit}"));
+    }
+    let Some(outcome) = &output.outcome else { return Some("no result yet".to_owned()) };
+    let words = match (outcome.exit_code, outcome.aborted_by, outcome.ending) {
+        (Some(0), _, _) | (None, None, CallEnding::Ok) => return None,
+        (Some(code), _, _) => format!("exit {code}"),
+        (None, Some(AbortCause::Timeout), _) => "killed: it took too long".to_owned(),
+        (None, Some(AbortCause::OutOfMemory), _) => "killed: it used up its memory".to_owned(),
+        (None, Some(AbortCause::Signal(signal)), _) => format!("killed by signal {signal}"),
+        (None, None, CallEnding::Cancelled) => "stopped with its task".to_owned(),
+        (None, None, CallEnding::Unknown) => "outcome unknown".to_owned(),
+        (None, None, CallEnding::Denied) => "denied".to_owned(),
+        (None, None, CallEnding::Error) => "failed".to_owned(),
+    };
+    Some(words)
 }

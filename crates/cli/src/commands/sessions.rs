@@ -1,9 +1,11 @@
 //! `sessions`: sessions and their tasks.
 
 use clap::Args;
+use windlass_coordinator::views::SessionSummary;
 use windlass_core::shown::{shown, shown_line};
-use windlass_term::{Table, numbers};
+use windlass_term::numbers;
 
+use super::tasks::{self, Columns};
 use super::{AppContext, Execute, Start};
 use crate::args::values::whole;
 use crate::failure::Failure;
@@ -25,8 +27,11 @@ pub struct Sessions {
 
 const EXAMPLES: &str = "\
 Examples:
-  windlass sessions                   the newest, with their active tasks
+  windlass sessions                   the newest, with what was wanted first
   windlass sessions 7K2M --json       one with all of its tasks";
+
+/// Columns that a narrow terminal does without, in this order.
+const OPTIONAL: [&str; 4] = ["USER", "TASKS", "ACTIVE", "DIRECTORY"];
 
 impl Execute for Sessions {
     fn execute(self, start: Start) -> Result<u8, Failure> {
@@ -47,28 +52,42 @@ pub(super) fn sessions(app: &AppContext, args: &Sessions) -> Result<u8, Failure>
         }
         return Ok(0);
     }
-    let rows = sessions.newest(args.limit)?;
     if args.json {
-        for row in rows {
+        for row in sessions.newest(args.limit)? {
             let state = sessions.view(row.id)?;
             out_json(&serde_json::to_string(&state).unwrap_or_default());
         }
         return Ok(0);
     }
-    if rows.is_empty() {
+    let found = sessions.summaries(args.limit)?;
+    if found.is_empty() {
         show::note("no sessions; start a task with `windlass run \"…\"`");
         return Ok(0);
     }
-    let mut table = Table::new(&["SESSION", "USER", "TASKS", "AGE", "ACTIVE"], &[2, 3]);
-    for row in rows {
-        table.row(vec![
-            row.id.to_string(),
-            shown_line(row.user_id.as_deref().unwrap_or("-")),
-            row.tasks.len().to_string(),
-            numbers::age(row.updated_at, coordinator.now()),
-            row.active_task_id.map(|task| task.to_string()).unwrap_or_else(|| "-".to_owned()),
-        ]);
-    }
-    show::print_table(&table);
+    tasks::print_lines(app, table(app, &found));
     Ok(0)
+}
+
+/// A line for each session, headings first: who used it when and where, and what was wanted first.
+fn table(app: &AppContext, found: &[SessionSummary]) -> Vec<String> {
+    let now = app.coordinator.now();
+    let home = app.environment.variables.get("HOME").map_or("", String::as_str);
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    let column = |cell: &dyn Fn(&SessionSummary) -> String| found.iter().map(cell).collect();
+    let columns: Columns = vec![
+        ("SESSION", column(&|one| tasks::id(app, &one.row.id))),
+        ("USER", column(&|one| or_dash(one.row.user_id.as_deref().map(shown_line)))),
+        ("TASKS", column(&|one| one.row.tasks.len().to_string())),
+        ("LAST", column(&|one| format!("{} ago", numbers::age(one.row.updated_at, now)))),
+        (
+            "ACTIVE",
+            column(&|one| or_dash(one.row.active_task_id.map(|task| tasks::id(app, &task)))),
+        ),
+        (
+            "DIRECTORY",
+            column(&|one| or_dash(one.directory.as_ref().map(|at| tasks::directory(at, home)))),
+        ),
+    ];
+    let goals = found.iter().map(|one| one.goal.as_deref().unwrap_or("-")).collect();
+    tasks::with_goals(app, columns, &OPTIONAL, goals)
 }

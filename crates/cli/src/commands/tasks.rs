@@ -156,11 +156,7 @@ fn in_families(tasks: Vec<TaskView>) -> Vec<TaskLine> {
 
 fn print(app: &AppContext, tasks: &[TaskLine], questions: Vec<String>, schedules: &[ScheduleRow]) {
     if !tasks.is_empty() {
-        let mut lines = table(app, tasks);
-        if let Some(headings) = lines.first_mut() {
-            *headings = app.style.results.dim(headings);
-        }
-        lines.iter().for_each(|line| out(line));
+        print_lines(app, table(app, tasks));
     }
     let all = |each: fn(&TaskView, &str) -> Vec<String>| -> Vec<String> {
         tasks.iter().flat_map(|one| each(&one.task, &id(app, &one.task.row.id))).collect()
@@ -169,6 +165,13 @@ fn print(app: &AppContext, tasks: &[TaskLine], questions: Vec<String>, schedules
     section(app, "Workers", all(workers));
     section(app, "Background commands", all(background));
     section(app, "Schedules", schedules.iter().map(schedule_line).collect());
+}
+
+/// Prints the lines of a table, its headings dimmed.
+pub(super) fn print_lines(app: &AppContext, lines: Vec<String>) {
+    for (number, line) in lines.iter().enumerate() {
+        out(&if number == 0 { app.style.results.dim(line) } else { line.clone() });
+    }
 }
 
 /// Lines under a heading, cut at the edge of the terminal.
@@ -182,12 +185,11 @@ fn section(app: &AppContext, title: &str, lines: Vec<String>) {
     }
 }
 
-/// The lines of the table, headings first, each with as much of its goal as fits behind it. A terminal
-/// that is too narrow for all columns gets the more important ones.
+/// The lines of the table, headings first.
 fn table(app: &AppContext, tasks: &[TaskLine]) -> Vec<String> {
     let now = app.coordinator.now();
     let home = app.environment.variables.get("HOME").map_or("", String::as_str);
-    let mut columns: Vec<(&str, Vec<String>)> = vec![
+    let columns: Columns = vec![
         (
             "TASK",
             column(tasks, |one| format!("{}{}", "  ".repeat(one.depth), id(app, &one.task.row.id))),
@@ -209,8 +211,23 @@ fn table(app: &AppContext, tasks: &[TaskLine]) -> Vec<String> {
         ("DIRECTORY", column(tasks, |one| directory(&one.task.row.workspace, home))),
         ("NEXT", column(tasks, |one| next_action::list_words(&one.task.next_action()))),
     ];
+    let goals = tasks.iter().map(|one| one.task.row.goal.as_str()).collect();
+    with_goals(app, columns, &OPTIONAL, goals)
+}
+
+/// Columns by their headings.
+pub(super) type Columns = Vec<(&'static str, Vec<String>)>;
+
+/// The lines of a table, headings first, each with as much of its goal as fits behind it. A terminal that is too narrow for
+/// all columns does without the optional ones, in their order.
+pub(super) fn with_goals(
+    app: &AppContext,
+    mut columns: Columns,
+    optional: &[&str],
+    goals: Vec<&str>,
+) -> Vec<String> {
     let room = app.style.line_width();
-    let mut left_out = OPTIONAL.iter();
+    let mut left_out = optional.iter();
     let (lines, before) = loop {
         let lines = laid_out(&columns);
         let before = lines.iter().map(|line| line.width()).max().unwrap_or(0) + 2;
@@ -222,11 +239,10 @@ fn table(app: &AppContext, tasks: &[TaskLine]) -> Vec<String> {
         }
     };
     let width = room.saturating_sub(before).clamp(LEAST_GOAL_WIDTH, GOAL_WIDTH);
-    let goals = ["GOAL".to_owned()].into_iter();
-    let goals = goals.chain(tasks.iter().map(|one| shown_line(&one.task.row.goal)));
+    let goals = std::iter::once("GOAL").chain(goals);
     let joined = lines.iter().zip(goals).map(|(line, goal)| {
         let space = " ".repeat(before - line.width());
-        format!("{line}{space}{}", one_line(&goal, width)).trim_end().to_owned()
+        format!("{line}{space}{}", one_line(&shown_line(goal), width)).trim_end().to_owned()
     });
     joined.collect()
 }
@@ -237,7 +253,7 @@ fn column(tasks: &[TaskLine], cell: impl Fn(&TaskLine) -> String) -> Vec<String>
 
 fn laid_out(columns: &[(&str, Vec<String>)]) -> Vec<String> {
     let headings: Vec<_> = columns.iter().map(|(heading, _)| *heading).collect();
-    let is_number = |heading: &str| matches!(heading, "AGE" | "TOKENS" | "COST" | "LAST");
+    let is_number = |heading: &str| matches!(heading, "AGE" | "TOKENS" | "COST" | "LAST" | "TASKS");
     let right: Vec<_> = (0..headings.len()).filter(|&at| is_number(headings[at])).collect();
     let mut table = Table::new(&headings, &right);
     for row in 0..columns.first().map_or(0, |(_, cells)| cells.len()) {
@@ -247,7 +263,7 @@ fn laid_out(columns: &[(&str, Vec<String>)]) -> Vec<String> {
 }
 
 /// The end of a directory's path, the home directory as `~`.
-fn directory(workspace: &str, home: &str) -> String {
+pub(super) fn directory(workspace: &str, home: &str) -> String {
     let path = shown_line(workspace);
     let below = path.strip_prefix(home).filter(|rest| !home.is_empty() && rest.starts_with('/'));
     let path = below.map(|rest| format!("~{rest}")).unwrap_or(path);
@@ -257,9 +273,9 @@ fn directory(workspace: &str, home: &str) -> String {
     }
 }
 
-/// A task's id: whole for programs, its end for people.
-fn id(app: &AppContext, task: &TaskId) -> String {
-    let id = task.to_string();
+/// The id of a task or a session: whole for programs, its end for people.
+pub(super) fn id(app: &AppContext, id: &impl ToString) -> String {
+    let id = id.to_string();
     match app.style.is_stdout_terminal {
         true => suffix(&id, SHORT_ID).to_owned(),
         false => id,

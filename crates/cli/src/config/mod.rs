@@ -273,6 +273,14 @@ impl Config {
         }
     }
 
+    /// Whether tasks of this model read memories and leave some. What a script is sent must be the same in every run, so its
+    /// tasks have memories only where somebody has switched them on.
+    pub fn has_memories(&self, model: &ModelChoice) -> bool {
+        let is_chosen = self.values.source("agent.memories") != Source::Default;
+        let is_script = matches!(model, ModelChoice::Script(_));
+        self.agent.memories && (is_chosen || !is_script)
+    }
+
     /// The window of a model in tokens (ES-151).
     pub fn context_window(&self, model: &ModelChoice) -> u64 {
         let known = self.agent.context_window.or(self.facts(model).context_window);

@@ -66,7 +66,7 @@ pub fn load(
     trust: &dyn Fn(&File) -> Trust,
 ) -> Result<Config, ConfigErrors> {
     let user = user_file(&env).map(|path| open(&path)).transpose();
-    let project = open(&project_file(workspace));
+    let project = check_entry(workspace).and_then(|()| open(&project_file(workspace)));
     match (user, project) {
         (Ok(user), Ok(project)) => {
             let project = project.map(|file| (file.clone(), trust(&file)));
@@ -101,6 +101,19 @@ pub fn store(env: &BTreeMap<String, String>) -> Result<Option<Store>, ConfigErro
     };
     let (project, env, flags) = (None, BTreeMap::new(), Vec::new());
     Config::load(&Sources { user: Some(user), project, env, flags }).map(|set| Some(set.store))
+}
+
+/// Refuses a directory that may not be entered. Every file in it would be refused too, which says less. One that does not
+/// exist has no project's file.
+fn check_entry(workspace: &Path) -> Result<(), ConfigErrors> {
+    let error = match fs::metadata(workspace.join(".")) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => error,
+        Ok(_) | Err(_) => return Ok(()),
+    };
+    let directory = fs::canonicalize(workspace).unwrap_or_else(|_| workspace.to_owned());
+    let problem = format!("directory `{}` cannot be opened: {error}", directory.display());
+    let hint = "give yourself access with `chmod u+rwx DIR`, or work in another directory";
+    Err(ConfigError::missing(problem, hint).into())
 }
 
 fn open(path: &Path) -> Result<Option<File>, ConfigErrors> {

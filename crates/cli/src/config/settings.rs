@@ -282,7 +282,7 @@ section! {
         budget_turns: Option<u64> = ValueKind::Whole(1, 1_000_000_000), "", Project;
         /// Active seconds of one task; at the limit a person is asked.
         budget_seconds: Option<u64> = ValueKind::Whole(1, 1_000_000_000), "", Project;
-        /// Whether finished tasks are remembered (goal, answer, saved notes), and later tasks of the same directory read those that fit.
+        /// Whether finished tasks are remembered (goal, answer, saved notes), and later tasks of the same directory read those that fit. Tasks of a script are left out unless this is set to `true`.
         memories: bool = ValueKind::Switch, "true", Project;
         /// Whether the fast model answers the prompts that `windlass assist` prepares.
         reasoning_assist: bool = ValueKind::Switch, "false", User;

@@ -99,7 +99,7 @@ impl<'a> Equipment<'a> {
         };
         let memory = match workflows::script(self.task) {
             Some(_) => None,
-            None => memory(config, store)?,
+            None => memory(config, store, &models.choice.model)?,
         };
         let trusted = super::skills::approved(environment.data.clone(), self.directory());
         Ok(Parts {
@@ -247,9 +247,13 @@ fn embeddings(config: &Config) -> Result<Option<Embeddings>, ErrorDetails> {
 }
 
 /// Where memories come from: a Context Service where one is named, else our own store, unless that is switched off.
-fn memory(config: &Config, store: &Store) -> Result<Option<Memory>, ErrorDetails> {
+fn memory(
+    config: &Config,
+    store: &Store,
+    model: &ModelChoice,
+) -> Result<Option<Memory>, ErrorDetails> {
     let Some(base) = &config.coordinator.context_service_url else {
-        return Ok(config.agent.memories.then(|| Memory::Embedded(store.clone())));
+        return Ok(config.has_memories(model).then(|| Memory::Embedded(store.clone())));
     };
     let service = ContextService::new(base.expose().as_ref()).map_err(|error| {
         ErrorDetails::new(ErrorType::ContextServiceUnavailable, error.to_string())

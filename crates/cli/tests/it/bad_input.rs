@@ -1,8 +1,9 @@
 //! Bad input gets a clear error: what happened, to which thing, what to do next; exit code 2.
 
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 
-use crate::program::Program;
+use crate::program::{Program, Ran};
 
 /// A user that every machine has and that owns nothing.
 const NOBODY: u32 = 65_534;
@@ -20,6 +21,29 @@ fn error(program: &Program, args: &[&str]) -> String {
     ran.stderr.replace(&home, "HOME").replace(&workspace, "WORKSPACE")
 }
 
+fn allow(path: &Path, mode: u32) {
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+}
+
+/// Runs a command line as a user whom permission bits concern: root ignores them.
+fn by_nobody(program: &Program, args: &[&str]) -> Ran {
+    let (binary, built) = (program.data.path().join("windlass"), env!("CARGO_BIN_EXE_windlass"));
+    if !binary.exists() {
+        let linked = std::fs::hard_link(built, &binary);
+        linked.or_else(|_| std::fs::copy(built, &binary).map(drop)).unwrap();
+    }
+    allow(program.data.path(), 0o777);
+    let mut command = std::process::Command::new(&binary);
+    command.args(args).current_dir(program.workspace()).env_clear();
+    command.env("HOME", program.data.path()).env("WINDLASS_DATA", program.data_directory());
+    command.env("LITELLM_API_BASE", program.server.base()).env("LITELLM_MODEL", "gpt-4o");
+    if rustix::process::geteuid().is_root() {
+        use std::os::unix::process::CommandExt as _;
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    command.output().unwrap().into()
+}
+
 #[test]
 fn an_empty_goal() {
     insta::assert_snapshot!(error(&program(), &["run", "  "]));
@@ -35,6 +59,38 @@ fn a_workspace_that_is_a_file() {
     let program = program();
     std::fs::write(program.workspace().join("file"), "").unwrap();
     insta::assert_snapshot!(error(&program, &["run", "x", "--workspace", "file"]));
+}
+
+/// The directory is what is wrong, not a file that may be in it.
+#[test]
+fn a_directory_that_may_not_be_entered_is_named() {
+    let program = program();
+    let closed = program.workspace().join("closed");
+    std::fs::create_dir(&closed).unwrap();
+    allow(program.workspace(), 0o755);
+    allow(&closed, 0o000);
+    for args in [["run", "x"], ["exec", "ls"], ["headless", "x"]] {
+        let ran = by_nobody(&program, &[args[0], "--workspace", "closed", args[1]]).expect(2);
+        let closed = closed.canonicalize().unwrap();
+        let named = format!("error: directory `{}` cannot be opened: Permission", closed.display());
+        assert!(ran.stderr.starts_with(&named) && ran.stderr.contains("chmod u+rwx"), "{ran:?}");
+    }
+    allow(&closed, 0o333);
+    let ran = by_nobody(&program, &["run", "x", "--workspace", "closed"]).expect(2);
+    assert!(ran.stderr.starts_with("error: workspace `closed` cannot be read: Perm"), "{ran:?}");
+    allow(&closed, 0o700);
+}
+
+#[test]
+fn a_command_runs_in_a_directory_and_not_in_a_file() {
+    let program = program();
+    std::fs::write(program.workspace().join("file"), "").unwrap();
+    insta::assert_snapshot!(error(&program, &["exec", "--workspace", "file", "true"]), @r"
+    error: workspace `file` cannot be used
+      caused by: not a directory
+
+    hint: name a directory that exists with `--workspace DIR`
+    ");
 }
 
 #[test]
@@ -106,31 +162,12 @@ fn a_task_that_has_ended_takes_nothing_more() {
 fn a_read_only_data_directory_can_be_looked_at() {
     let program = program();
     program.windlass(&["tasks"]).expect(0);
-    let allow = |path: &std::path::Path, mode| {
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
-    };
-    let binary = program.data.path().join("windlass");
-    let built = env!("CARGO_BIN_EXE_windlass");
-    std::fs::hard_link(built, &binary)
-        .or_else(|_| std::fs::copy(built, &binary).map(drop))
-        .unwrap();
     for entry in std::fs::read_dir(program.data_directory()).unwrap().flatten() {
         allow(&entry.path(), if entry.path().is_dir() { 0o555 } else { 0o444 });
     }
     allow(&program.data_directory(), 0o555);
     [program.data.path(), program.workspace()].iter().for_each(|path| allow(path, 0o755));
-    let read_only = |args: &[&str]| {
-        let mut command = std::process::Command::new(&binary);
-        command.args(args).current_dir("/").env_clear().env("HOME", program.data.path());
-        command.env("WINDLASS_DATA", program.data_directory());
-        if rustix::process::geteuid().is_root() {
-            use std::os::unix::process::CommandExt as _;
-            command.uid(NOBODY).gid(NOBODY);
-        }
-        let ran: crate::program::Ran = command.output().unwrap().into();
-        ran
-    };
-    let looked = [read_only(&["tasks"]), read_only(&["status"]), read_only(&["cost"])];
+    let looked = [["tasks"], ["status"], ["cost"]].map(|args| by_nobody(&program, &args));
     allow(&program.data_directory(), 0o755);
     looked.into_iter().for_each(|ran| drop(ran.expect(0)));
 }

@@ -108,6 +108,9 @@ fn sessions_are_listed_with_their_tasks() {
     let program = blocked();
     let listed = program.windlass(&["sessions"]).expect(0).stdout;
     assert!(listed.starts_with("SESSION") && listed.contains(&program.task()), "{listed}");
+    let end: String = program.real_workspace().chars().rev().take(8).collect();
+    let end: String = end.chars().rev().collect();
+    assert!(listed.contains(" ago  ") && listed.contains(&format!("{end}  paint the door\n")));
     let state = program.windlass(&["sessions", "--json"]).expect(0).json_lines().remove(0);
     assert_eq!(state["tasks"][0]["status"], "RUNNING");
     assert_eq!(state["tasks"][0]["goal_summary"], "paint the door");

@@ -154,3 +154,19 @@ fn what_a_finished_task_found_is_read_by_a_later_one_as_data() {
     let (_, third) = run("fix the marmalade parser", "false");
     assert!(!third.contains("drops the last line"), "{third}");
 }
+
+/// What a script is sent does not depend on what ran before it, unless somebody wants that.
+#[test]
+fn a_script_has_memories_only_where_they_are_switched_on() {
+    let program = Program::playing("replies: []");
+    let script = "match: [{when: 'Answer: fresh', say: remembered}]\nreplies: [{say: fresh}]\n";
+    std::fs::write(program.workspace().join("script.yaml"), script).unwrap();
+    let run = |memories: Option<&str>| {
+        let mut command =
+            program.command(&["-p", "the marmalade parser", "--model", "script:script.yaml"]);
+        command.env_remove("AGENT_MEMORIES").envs(memories.map(|on| ("AGENT_MEMORIES", on)));
+        Ran::from(command.output().unwrap()).expect(0).stdout.trim().to_owned()
+    };
+    let answers = [run(None), run(None), run(Some("true")), run(Some("true"))];
+    assert_eq!(answers, ["fresh", "fresh", "fresh", "remembered"]);
+}

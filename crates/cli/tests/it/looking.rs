@@ -201,6 +201,31 @@ fn logs_show_every_command_and_name_what_was_cut() {
     assert_eq!(entries[0]["original_size"], 108_894);
 }
 
+/// Who reads a log looks for what went wrong.
+#[test]
+fn logs_say_which_commands_failed_and_how() {
+    let program = Program::playing(
+        "replies: [{bash: echo seen; exit 3}, {bash: 'true'}, {bash: {command: sleep 600, timeout: 1}}, \
+         {say: done}]",
+    );
+    program.windlass(&["run", "try", "-q"]).expect(0);
+    let page = program.windlass(&["logs"]).expect(0).stdout;
+    let calls = calls(&program);
+    let heading = |at: usize, command: &str| format!("$ {command}  {}", calls[at]);
+    for line in [
+        heading(0, "echo seen; exit 3") + "  exit 3",
+        heading(1, "true"),
+        heading(2, "sleep 600") + "  killed: it took too long",
+    ] {
+        assert!(page.lines().any(|shown| shown == line), "{line} in\n{page}");
+    }
+    let entries = program.windlass(&["logs", "--json"]).expect(0).json_lines();
+    let of = |at: usize| entries.iter().find(|entry| entry["call"] == calls[at].as_str()).unwrap();
+    assert_eq!((&of(0)["exit_code"], &of(0)["ending"]), (&3.into(), &"error".into()));
+    assert_eq!((&of(1)["exit_code"], &of(1)["ending"]), (&0.into(), &"ok".into()));
+    assert_eq!(of(2)["aborted_by"], "timeout");
+}
+
 #[test]
 fn outputs_gives_the_whole_byte_for_byte() {
     let program = worked();

@@ -16,7 +16,7 @@ pub use next_action::NextAction;
 pub use overview::{Overview, Totals};
 pub(crate) use question::label;
 pub use question::{AskedCall, OpenQuestion};
-pub use session::{EntryStatus, SessionView, TaskEntry};
+pub use session::{EntryStatus, SessionSummary, SessionView, TaskEntry};
 pub use session_details::{PendingChange, SessionDetails};
 pub use task::{Compaction, TaskDetails, TaskView};
 // Rows that need no rule of ours are shown as they are.

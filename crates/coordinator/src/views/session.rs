@@ -8,7 +8,7 @@ use windlass_core::id::{SessionId, TaskId};
 use windlass_core::schedule::DeadlineAction;
 use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_core::string_enum;
-use windlass_store::TaskRow;
+use windlass_store::{SessionRow, TaskRow};
 
 /// Characters of a goal's summary.
 const GOAL_WIDTH: usize = 120;
@@ -61,6 +61,16 @@ pub struct SessionView {
     /// The task that a message goes to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active_task_id: Option<TaskId>,
+}
+
+/// A session in a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionSummary {
+    pub row: SessionRow,
+    /// What was wanted first.
+    pub goal: Option<String>,
+    /// Where its work is done: its own directory, or that of its first task.
+    pub directory: Option<String>,
 }
 
 /// One task of it (ES-078).

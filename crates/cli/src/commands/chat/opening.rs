@@ -21,12 +21,12 @@ pub(in crate::commands) fn open_app(
     args: &ConversationArgs,
 ) -> Result<(AppContext, Arc<Project>), Failure> {
     if !args.workspace.is_dir() {
-        let problem = match args.workspace.exists() {
-            true => "is not a directory",
-            false => "does not exist",
+        let problem = match args.workspace.try_exists() {
+            Ok(true) => "is not a directory".to_owned(),
+            Ok(false) => "does not exist".to_owned(),
+            Err(error) => format!("cannot be opened: {error}"),
         };
-        let path = args.workspace.clone();
-        return Err(Error::Workspace { path, problem: problem.to_owned() }.into());
+        return Err(Error::Workspace { path: args.workspace.clone(), problem }.into());
     }
     let flag = |model: &String| Flag {
         flag: "--model".to_owned(),
