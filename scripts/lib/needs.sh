@@ -58,6 +58,11 @@ need_tmux() {
     need_program tmux tmux
 }
 
+# GNU screen, another one, which keeps nothing of what a page covers.
+need_screen() {
+    need_program screen screen
+}
+
 # What the projects of the scripted working day are made with: Debian's own Python with pytest, and npm.
 need_projects() {
     need_program git git

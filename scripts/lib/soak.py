@@ -37,6 +37,16 @@ def free_port():
         return probe.getsockname()[1]
 
 
+class ModelServer(http.server.ThreadingHTTPServer):
+    allow_reuse_address = True
+    daemon_threads = True
+
+    def handle_error(self, request, client_address):
+        # A client that was killed leaves its connection.
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
+
+
 class Model:
     """A model server whose mode changes: ok, refused, failing, hanging, cutting."""
 
@@ -60,9 +70,7 @@ class Model:
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 model.answer(self, json.loads(body))
 
-        http.server.ThreadingHTTPServer.allow_reuse_address = True
-        http.server.ThreadingHTTPServer.daemon_threads = True
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", self.port), Handler)
+        self.server = ModelServer(("127.0.0.1", self.port), Handler)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def set(self, mode):

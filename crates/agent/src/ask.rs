@@ -1,6 +1,8 @@
 //! Gets one reply of the model: reserves its cost, sends the request, journals the reply, and decides what a failure
 //! means.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
@@ -64,7 +66,7 @@ impl Agent {
         let asked = self.parts.model.reply(transcript, &options, &mut live);
         let reply = tokio::select! {
             reply = asked.instrument(span.clone()) => reply,
-            interrupt = watch.interrupted() => return Ok(self.time_limit.ending(interrupt?)),
+            interrupt = watch.wait_for_interrupt() => return Ok(self.time_limit.segment_ending(interrupt?)),
         };
         match reply {
             Ok(reply) => {
@@ -115,11 +117,14 @@ impl Agent {
 struct RedactedReply {
     text: RedactedStream,
     reasoning: RedactedStream,
+    /// The arguments of each call, by its place in the reply.
+    arguments: BTreeMap<usize, RedactedStream>,
 }
 
 impl RedactedReply {
     fn new(secrets: &Secrets) -> Self {
-        Self { text: secrets.stream(), reasoning: secrets.stream() }
+        let (text, reasoning) = (secrets.stream(), secrets.stream());
+        Self { text, reasoning, arguments: BTreeMap::new() }
     }
 
     /// A preview as it may be shown.
@@ -133,12 +138,16 @@ impl RedactedReply {
                 StreamEvent::Reasoning(clean(&mut self.reasoning, text))
             }
             StreamEvent::CallArguments { index, delta } => {
-                StreamEvent::CallArguments { index, delta: secrets.redact(&delta).into_owned() }
+                let shown = self.arguments.entry(index).or_insert_with(|| secrets.stream());
+                StreamEvent::CallArguments { index, delta: clean(shown, delta) }
             }
             retrying @ StreamEvent::Retrying { .. } => {
                 // The reply starts again.
                 *self = Self::new(secrets);
                 retrying
+            }
+            StreamEvent::CallStarted { index, name } => {
+                StreamEvent::CallStarted { index, name: secrets.redact(&name).into_owned() }
             }
             other => other,
         }
@@ -161,5 +170,29 @@ fn response(now: Timestamp, reply: Reply) -> LlmResponse {
         model: reply.model,
         latency_ms: reply.latency.as_millis() as u64,
         segment_ms: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_that_arrives_in_pieces_is_not_previewed() {
+        let secrets = Secrets::default().with([("KEY", "sk-live-0123456789")]);
+        let mut reply = RedactedReply::new(&secrets);
+        let mut shown = [String::new(), String::new()];
+        for delta in ["{\"command\":\"echo sk-l", "ive-01234", "56789\"}"] {
+            for index in 0..2 {
+                let live = StreamEvent::CallArguments { index, delta: delta.to_owned() };
+                if let StreamEvent::CallArguments { index, delta } =
+                    reply.without_keys(live, &secrets)
+                {
+                    shown[index].push_str(&delta);
+                }
+            }
+        }
+        assert_eq!(shown[0], r#"{"command":"echo [redacted: KEY]"}"#);
+        assert_eq!(shown[0], shown[1]);
     }
 }

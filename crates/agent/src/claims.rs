@@ -16,9 +16,9 @@ use windlass_tools::symbols::symbol_at;
 use windlass_tools::workspace::Workspace;
 use windlass_tools::workspace::repository::repository_of_worktree;
 
-use crate::calls::{Batch, Group, Settled};
+use crate::calls::{Batch, CallWithoutRun, Group};
 use crate::journal::Journal;
-use crate::{Error, Tree};
+use crate::{Error, Tree, prompt};
 
 /// The most of a file that is read to find what its lines belong to.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
@@ -52,7 +52,7 @@ impl EditClaims {
             let refused = claim_place(&self.tree, Path::new(&top), task.task(), &claim).await?;
             if let Some(text) = refused {
                 let outcome = Outcome::failure(text);
-                let settled = Settled::result(edit.open, Some(edit.check), outcome);
+                let settled = CallWithoutRun::result(edit.open, Some(edit.check), outcome);
                 return Ok(Batch::settled(settled));
             }
             task.buffer(vec![Event::IntentClaimed(IntentClaimed { claim })])?;
@@ -162,12 +162,14 @@ fn changed_lines(diff: &str) -> Vec<LineRange> {
 }
 
 fn refusal(claim: &Claim, holder: &HeldClaim, goal: &str) -> String {
-    format!(
-        "Nothing was changed: {claim} is being edited by {} (\"{}\"), which has claimed {}. Work on another place, or \
-         come back to this one when it has ended.",
-        holder.task,
-        one_line(goal, GOAL_CHARS),
-        holder.claim,
+    prompt::fill(
+        include_str!("prompts/claim_refused.md").trim_end(),
+        &[
+            ("claim", &claim.to_string()),
+            ("holder", &holder.task.to_string()),
+            ("goal", &one_line(goal, GOAL_CHARS)),
+            ("held", &holder.claim.to_string()),
+        ],
     )
 }
 

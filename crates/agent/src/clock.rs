@@ -56,17 +56,17 @@ impl Clock for SystemClock {
 /// Adds up the time that the process runs. `CLOCK_MONOTONIC` stands still while the machine sleeps, but not
 /// while the process is stopped, so a thread looks every second: a long gap was a stop.
 struct Meter {
-    counted: Mutex<Counted>,
+    counted: Mutex<RunningTime>,
 }
 
-struct Counted {
+struct RunningTime {
     last: Instant,
     total: Duration,
 }
 
 impl Meter {
     fn new(now: Instant) -> Self {
-        Self { counted: Mutex::new(Counted { last: now, total: Duration::ZERO }) }
+        Self { counted: Mutex::new(RunningTime { last: now, total: Duration::ZERO }) }
     }
 
     fn start() -> Arc<Self> {

@@ -17,7 +17,7 @@ use crate::{Error, prompt};
 
 /// What a conversation begins with.
 #[derive(Default)]
-pub(crate) struct Conversation {
+pub(crate) struct ConversationStart {
     /// What the model reads, oldest first.
     pub messages: Vec<Message>,
     /// What people said, word for word.
@@ -26,7 +26,7 @@ pub(crate) struct Conversation {
     pub skills: Vec<String>,
 }
 
-impl Conversation {
+impl ConversationStart {
     /// The conversation of a task, as the model saw it last.
     pub fn read(store: &Store, task: TaskId, model: Arc<dyn Model>) -> Result<Self, Error> {
         let history = History::read(store, task)?;

@@ -26,7 +26,7 @@ const MAX_ENTRIES: usize = 10_000;
 
 /// What is known of the place before a task begins.
 #[derive(Clone, Debug)]
-pub struct Surroundings {
+pub struct TaskEnvironment {
     /// The person's time zone.
     pub time_zone: TimeZone,
     /// Which system commands see, in words.
@@ -42,7 +42,7 @@ pub struct Surroundings {
     pub search_path: String,
 }
 
-impl Surroundings {
+impl TaskEnvironment {
     /// The environment of a task that begins now, as its first message describes it.
     pub(crate) async fn describe(
         &self,

@@ -14,12 +14,12 @@ use crate::journal::Journal;
 /// Who takes a role away from an agent whose claim is lost.
 const LEDGER: &str = "the ledger";
 
-/// Takes the role of an executor away when nothing is claimed for it any more. What is left can report, and changes
+/// Takes the role of an executor away when nothing is claimed for it. What is left can report, and changes
 /// nothing unless a person asks for it.
 pub(crate) async fn check_claim(task: &mut Journal) -> Result<(), Error> {
     let state = task.state();
     if !state.role.is_some_and(Role::requires_commitment)
-        || !Commitments::of(task).claimed()?.is_empty()
+        || !Commitments::of(task).claimed_commitments()?.is_empty()
     {
         return Ok(());
     }
@@ -28,7 +28,7 @@ pub(crate) async fn check_claim(task: &mut Journal) -> Result<(), Error> {
         false => WorkMode::Review,
     };
     let (from, to) = (state.axes, Axes { work_mode, ..state.axes });
-    let reason = "the commitment is not claimed any more".to_owned();
+    let reason = "the commitment is no longer claimed".to_owned();
     let changed = ModeChanged {
         // It is a change of the session too; a sub-agent's is its own.
         change: (state.created.depth == 0).then(|| ChangeId::new(task.now())),

@@ -48,7 +48,7 @@ impl TimeLimit {
     }
 
     /// How an interrupted step ends the segment; the loop finds a cancel and the end of the process itself.
-    pub fn ending(self, interrupt: Interrupt) -> Option<Ending> {
+    pub fn segment_ending(self, interrupt: Interrupt) -> Option<Ending> {
         match interrupt {
             Interrupt::Cancel | Interrupt::Person | Interrupt::Shutdown | Interrupt::Change => None,
             Interrupt::Timeout => Some(Ending::Failed(self.error())),
@@ -79,39 +79,39 @@ pub struct Watch {
 
 impl Watch {
     /// Resolves when the wait has to end.
-    pub async fn interrupted(&self) -> Result<Interrupt, Error> {
+    pub async fn wait_for_interrupt(&self) -> Result<Interrupt, Error> {
         tokio::select! {
             () = self.stop.cancelled() => Ok(Interrupt::Shutdown),
-            found = self.ended() => found,
-            changed = self.changed_now() => changed.map(|()| Interrupt::Change),
+            found = self.wait_for_end_of_calls() => found,
+            changed = self.wait_for_change() => changed.map(|()| Interrupt::Change),
         }
     }
 
     /// The same for calls that run: a pause and a shutdown let them finish; a cancel, an interrupt and the time
     /// limit end them.
-    pub async fn ended(&self) -> Result<Interrupt, Error> {
+    pub async fn wait_for_end_of_calls(&self) -> Result<Interrupt, Error> {
         tokio::select! {
-            cancelled = self.cancelled() => cancelled.map(|()| Interrupt::Cancel),
-            interrupted = self.interrupted_by_person() => interrupted.map(|()| Interrupt::Person),
-            () = self.used_up() => Ok(Interrupt::Timeout),
+            cancelled = self.wait_for_cancel() => cancelled.map(|()| Interrupt::Cancel),
+            interrupted = self.wait_for_person() => interrupted.map(|()| Interrupt::Person),
+            () = self.wait_for_timeout() => Ok(Interrupt::Timeout),
         }
     }
 
     /// Resolves when active time is used up. A timer also runs while the process is stopped, so what is left
     /// is reckoned again when it fires.
-    async fn used_up(&self) {
+    async fn wait_for_timeout(&self) {
         let Some((limit, stopwatch)) = &self.limit else { return pending().await };
         loop {
-            let left = limit.saturating_sub(stopwatch.attempt_time());
-            if left.is_zero() {
+            let remaining = limit.saturating_sub(stopwatch.attempt_time());
+            if remaining.is_zero() {
                 return;
             }
-            tokio::time::sleep(left).await;
+            tokio::time::sleep(remaining).await;
         }
     }
 
     /// Resolves when a pause waits in the mailbox.
-    pub async fn paused(&self) -> Result<(), Error> {
+    pub async fn wait_for_pause(&self) -> Result<(), Error> {
         let is_pause = |control: &Control| {
             matches!(control, Control::Pause | Control::Expire { action: Expiry::Pause })
         };
@@ -119,23 +119,24 @@ impl Watch {
     }
 
     /// Resolves when a change of the axes waits that is to count at once.
-    async fn changed_now(&self) -> Result<(), Error> {
+    async fn wait_for_change(&self) -> Result<(), Error> {
         let is_now =
             |control: &Control| matches!(control, Control::ChangeAxes { scope: Scope::Now, .. });
         self.wait_for_control(is_now).await
     }
 
-    async fn interrupted_by_person(&self) -> Result<(), Error> {
+    async fn wait_for_person(&self) -> Result<(), Error> {
         self.wait_for_control(|control| *control == Control::Interrupt).await
     }
 
-    async fn cancelled(&self) -> Result<(), Error> {
+    async fn wait_for_cancel(&self) -> Result<(), Error> {
         let is_end = |control: &Control| match control {
             Control::Cancel { .. } => true,
             Control::Expire { action } => *action != Expiry::Pause,
             Control::Pause
             | Control::Interrupt
             | Control::Resume
+            | Control::Steer { .. }
             | Control::Revoke { .. }
             | Control::Watch { .. }
             | Control::Unwatch { .. }

@@ -4,7 +4,7 @@
 //! - One writer: a `Journal` is not `Clone` and is moved to the agent that drives the task.
 //! - State and context change by events alone, in the order and at the times they are committed with, so
 //!   recovery is the same code as running.
-//! - No event holds a key of ours; it is taken out before the event is applied, so requests have none either.
+//! - No event holds a key of ours; it is taken out before the event is applied, so no request holds one either.
 //! - A buffered event is committed with the next one, in one transaction. A crash in between is a crash
 //!   before the event. Whatever acts outside (asks a model, starts a call, waits) needs a [`Flushed`], and
 //!   that exists only while nothing is buffered.
@@ -205,7 +205,7 @@ impl Journal {
         self.commit(Vec::new(), Level::Written).await
     }
 
-    /// Commits what was buffered and these events, then applies them.
+    /// Commits what was buffered, which is applied already, and these events, then applies them.
     pub async fn commit(&mut self, events: Vec<Event>, level: Level) -> Result<Flushed<'_>, Error> {
         let (now, applied) = (self.now(), self.buffered.len());
         if events.iter().any(|event| matches!(event, Event::AgentStart(_))) {

@@ -41,19 +41,20 @@ mod testing;
 
 pub use billing::budget;
 pub use clock::{Clock, SystemClock};
+pub use commitments::held_for as commitments_held;
 pub use compaction::Summarizer;
 pub use conclude::conclude;
 pub use delegation::tree;
-pub use environment::Surroundings;
+pub use environment::TaskEnvironment;
 pub use error::Error;
-pub use gate::Trusted;
+pub use gate::HookTrust;
 pub use history::History;
 pub use journal::Journal;
-pub use memory::Memory;
+pub use memory::MemorySource;
 pub use parts::{
     ContractInForce, ModelParts, ModelSource, ModelWish, OpenModel, Parts, Preview, PreviewContent,
     Settings,
 };
 pub use report::model_error;
 pub use run::Agent;
-pub use tree::Tree;
+pub use tree::{ProgramCredit, Tree};

@@ -26,7 +26,7 @@ pub fn line(task_id: TaskId, event: &Event, state: &TaskState) {
                 | CallEnding::Denied
                 | CallEnding::Cancelled
                 | CallEnding::Unknown => {
-                    let error = one_line(&result.outcome.text, ERROR_WIDTH);
+                    let error = one_line(result.outcome.display_text(), ERROR_WIDTH);
                     tracing::warn!(%task_id, tool_name, error, "Tool failed");
                 }
             }

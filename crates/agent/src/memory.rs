@@ -10,7 +10,7 @@ const MAX_MEMORIES: u32 = 8;
 
 /// Where memories come from.
 #[derive(Clone)]
-pub enum Memory {
+pub enum MemorySource {
     /// From our own store.
     Embedded(Store),
     /// From a Context Service elsewhere.
@@ -26,7 +26,7 @@ pub struct RecalledMemories {
     pub task_context: Option<String>,
 }
 
-impl Memory {
+impl MemorySource {
     /// What concerns a task in a project's directory. A service that does not answer fails it (ES-384).
     pub async fn recall(
         &self,
@@ -37,7 +37,7 @@ impl Memory {
             Self::Embedded(store) => {
                 let found = store
                     .memories()
-                    .search(&command.goal, Some(project), MAX_MEMORIES)
+                    .recall(&command.goal, project, command.session_id, MAX_MEMORIES)
                     .map_err(|error| ErrorDetails::new(ErrorType::Storage, error.to_string()))?;
                 let memories = found.into_iter().map(|memory| memory.text).collect();
                 Ok(RecalledMemories { memories, task_context: None })

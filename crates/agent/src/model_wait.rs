@@ -50,7 +50,8 @@ pub(crate) fn wait_for_model(
         (Some(wait), _) => (StatusReason::RateLimited, wait),
         (None, Outage::Fail) => return None,
         (None, Outage::Park) => {
-            let pause = pause(attempts.outage_streak).filter(|_| is_outage(error))?;
+            let pause = pause(attempts.outage_streak)
+                .filter(|_| is_outage(error, attempts.was_answered))?;
             (StatusReason::ModelOutage, pause + jitter(state, pause))
         }
     };
@@ -68,11 +69,13 @@ fn asked_wait(before: u32, error: &Error) -> Option<Duration> {
     Some(asked.max(SHORTEST_ASKED_WAIT * 2_u32.pow(before.min(MAX_DOUBLINGS))))
 }
 
-/// Whether the server may answer the same request later, though it does not say when. One that names a time
-/// which is not acceptable is not asked earlier.
-fn is_outage(error: &Error) -> bool {
+/// Whether the server may answer the same request later, though it does not say when. If the server names a time that
+/// is too long, the task fails; it is not retried earlier. A server that has never answered this task is a mistake that
+/// waiting does not cure; one that has is most likely temporarily unreachable.
+fn is_outage(error: &Error, was_answered: bool) -> bool {
     let is_busy = matches!(error.fault, Fault::RateLimited { .. });
-    (error.fault.is_outage() || is_busy) && error.retry_delay().is_none()
+    let is_hidden = was_answered && error.fault.may_come_from_intermediary();
+    (error.fault.is_outage() || is_busy || is_hidden) && error.retry_delay().is_none()
 }
 
 /// The next pause after `before` others in a row.

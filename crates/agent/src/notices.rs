@@ -10,7 +10,7 @@ use windlass_core::state::Next;
 use windlass_skills::{Viewer, change_notice};
 use windlass_store::Level;
 use windlass_tools::ToolContext;
-use windlass_tools::shell::Exited;
+use windlass_tools::shell::BackgroundExit;
 
 use crate::journal::Journal;
 use crate::{Error, prompt};
@@ -26,7 +26,7 @@ impl Notices {
         if task.state().last_reply.final_text.is_some() {
             return Ok(());
         }
-        let events: Vec<_> = self.world.shell.exited().into_iter().map(exited).collect();
+        let events: Vec<_> = self.world.shell.exited().into_iter().map(exit_event).collect();
         if events.is_empty() { Ok(()) } else { task.commit(events, Level::Written).await.map(drop) }
     }
 
@@ -70,7 +70,8 @@ impl Notices {
     }
 }
 
-fn exited(Exited { call, command, exit }: Exited) -> Event {
+/// Where a background command has ended, as the agent and its person read it.
+pub(crate) fn exit_event(BackgroundExit { call, command, exit }: BackgroundExit) -> Event {
     let message = prompt::command_exited(call, &command, &exit.to_string());
     Event::CommandExited(CommandExited { call, command, exit, message })
 }

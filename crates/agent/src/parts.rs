@@ -12,7 +12,7 @@ use windlass_core::error::ErrorDetails;
 use windlass_core::event::SubAgentSpawn;
 use windlass_core::guard::Thresholds;
 use windlass_core::id::{CallId, TaskId};
-use windlass_core::policy::GivenRules;
+use windlass_core::policy::RuleSet;
 use windlass_core::state::TaskState;
 use windlass_model::{Model, Price, StreamEvent};
 use windlass_tools::{Registry, ToolContext};
@@ -20,9 +20,9 @@ use windlass_tools::{Registry, ToolContext};
 use crate::billing::budget;
 use crate::compaction::Summarizer;
 use crate::delegation::tree;
-use crate::environment::Surroundings;
-use crate::gate::Trusted;
-use crate::memory::Memory;
+use crate::environment::TaskEnvironment;
+use crate::gate::HookTrust;
+use crate::memory::MemorySource;
 
 /// What one agent is made from.
 #[derive(Clone)]
@@ -34,12 +34,12 @@ pub struct Parts {
     pub registry: Arc<Registry>,
     /// What its tools work with.
     pub world: ToolContext,
-    /// Its limits and surroundings.
+    /// Its limits and environment.
     pub settings: Settings,
     /// Where memories of earlier work come from.
-    pub memory: Option<Memory>,
+    pub memory: Option<MemorySource>,
     /// Which skills' hooks may run.
-    pub trusted: Trusted,
+    pub trusted: HookTrust,
     /// Where previews go; they are not journaled.
     pub previews: broadcast::Sender<Preview>,
     /// Where another model comes from, when the task wants one while it is worked on.
@@ -130,19 +130,19 @@ impl Parts {
     }
 }
 
-/// The limits and surroundings of one agent.
+/// The limits and environment of one agent.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Limit of tool rounds.
     pub max_iterations: u32,
     /// Limit of active time.
     pub timeout: Option<Duration>,
-    /// What happens when the model server stays away.
+    /// What happens when the model server does not answer.
     pub outage: Outage,
     /// Largest tool result in the context, in tokens.
     pub tool_output_max_tokens: u64,
-    /// What people decided beforehand about calls.
-    pub rules: GivenRules,
+    /// What people decided in advance about calls.
+    pub rules: RuleSet,
     /// Skills that the agents above it follow: it may do no more than they (C-12).
     pub bound_by: Vec<String>,
     /// Whether an agent without a role is shown the tools for commitments.
@@ -162,7 +162,7 @@ pub struct Settings {
     /// The project's own instructions for agents.
     pub instructions: Option<String>,
     /// What its first message tells of the place; nothing without it.
-    pub surroundings: Option<Surroundings>,
+    pub environment: Option<TaskEnvironment>,
     /// Limit of active time of a sub-agent whose call does not say (ES-366).
     pub sub_agent_timeout: Duration,
     /// How many agents there may be.

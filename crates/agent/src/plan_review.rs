@@ -15,11 +15,13 @@ use windlass_core::id::{CallId, ChangeId, InjectionId, QuestionId};
 use windlass_core::injection::Injection;
 use windlass_core::layout::Own;
 use windlass_core::plan::WorkingPlan;
-use windlass_core::question::{Acceptance, PLAN_OPTIONS, ProposedPlan, Question, QuestionKind};
+use windlass_core::question::{
+    Acceptance, AcceptedAnswers, PLAN_OPTIONS, ProposedPlan, Question, QuestionKind,
+};
 use windlass_core::session::Source;
 use windlass_core::state::{Next, TaskState};
 use windlass_store::Level;
-use windlass_tools::workspace::{Purpose, Replacement, Tree, Workspace};
+use windlass_tools::workspace::{Purpose, Replacement, TreeDigest, Workspace};
 
 use crate::journal::Journal;
 use crate::{Error, Parts, prompt};
@@ -47,7 +49,7 @@ impl PlanReview {
         state.axes.work_mode == WorkMode::Plan
             && state.created.depth == 0
             && !state.waits_for_schedule()
-            // In a conversation much is said that is no plan; one that is has been written down.
+            // Not every reply of a conversation is a plan. A plan is one that was written with `update_plan`.
             && (!state.created.conversation || state.plan.is_some())
             && !plan_text(state).is_empty()
     }
@@ -186,7 +188,7 @@ impl PlanReview {
         match self.workspace.read_all(path, MAX_PLAN_BYTES) {
             Ok(content) => String::from_utf8(content)
                 .map(|text| Some(text.trim().to_owned()))
-                .map_err(|_| format!("`{path}` is not text any more")),
+                .map_err(|_| format!("`{path}` is no longer text")),
             Err(WorkspaceError::NotFound { .. }) => Ok(None),
             Err(error) => Err(format!("the plan's file cannot be read: {error}")),
         }
@@ -221,8 +223,8 @@ fn plan_text(state: &TaskState) -> String {
     }
 }
 
-fn unreadable(error: &dyn std::error::Error) -> Tree {
-    Tree { digest: format!("unreadable: {error}"), changed: Vec::new() }
+fn unreadable(error: &dyn std::error::Error) -> TreeDigest {
+    TreeDigest { digest: format!("unreadable: {error}"), changed: Vec::new() }
 }
 
 /// What is different from the plan that a person has read, in words.
@@ -265,6 +267,7 @@ fn question(id: QuestionId, plan: ProposedPlan) -> Question {
         binding: None,
         diff: None,
         grants: None,
+        accepts: AcceptedAnswers::Words,
         asked: None,
         plan: Some(Box::new(plan)),
     }

@@ -10,6 +10,7 @@ use windlass_core::event::TaskCreated;
 use windlass_core::id::CallId;
 use windlass_core::layout::{Layout, LayoutKind, Own};
 use windlass_core::message::{Message, ToolSpec};
+use windlass_core::model_text::neutralize;
 use windlass_core::picture::Picture;
 use windlass_core::planning::PlanTask;
 use windlass_core::policy::decide::{by_profile, is_usable_in};
@@ -260,8 +261,67 @@ pub fn record_part(part: usize, parts: usize, record: &str) -> String {
 }
 
 /// The message that replaces what was dropped from a context.
-pub fn compacted(sections: &str) -> String {
+pub fn summary_message(sections: &str) -> String {
     fill(include_str!("prompts/compacted.md"), &[("sections", sections)])
+}
+
+/// The sections of [`compacted`], in the order of the file; those without a text are left out.
+pub fn compacted_sections(values: &[(&str, &str)]) -> String {
+    let template = include_str!("prompts/compacted_sections.md").trim_end();
+    let has_text = |section: &&str| {
+        let is_in = |key: &str| section.contains(&format!("{{{{{key}}}}}"));
+        values.iter().any(|(key, text)| !text.is_empty() && is_in(key))
+    };
+    let sections = template.trim_start_matches("## ").split("\n\n## ").filter(has_text);
+    let filled = sections.map(|section| fill(&format!("## {section}"), values));
+    filled.collect::<Vec<_>>().join("\n\n")
+}
+
+/// The summary of an earlier compaction, for the summarizer of the next.
+pub fn earlier_summary(earlier: &str) -> String {
+    line(include_str!("prompts/earlier_summary.md"), &[("earlier", earlier)])
+}
+
+/// That so many of the changed files are not named.
+pub fn earlier_files(count: usize) -> String {
+    line(include_str!("prompts/earlier_files.md"), &[("count", &count.to_string())])
+}
+
+/// The first and the newest of the files that hold earlier turns.
+pub fn turn_files(first: &str, last: &str) -> String {
+    line(include_str!("prompts/turn_files.md"), &[("first", first), ("last", last)])
+}
+
+/// A text without its middle.
+#[derive(Clone, Copy)]
+pub struct ShortenedOutput<'a> {
+    pub head: &'a str,
+    pub tail: &'a str,
+    pub left_out: usize,
+}
+
+impl ShortenedOutput<'_> {
+    /// What the summarizer reads of it.
+    pub fn text(self) -> String {
+        self.fill(include_str!("prompts/shortened.md"), &[])
+    }
+
+    /// What stays of the result of a call, and where the whole of it is.
+    pub fn result(self, call: CallId, file: Option<&str>) -> String {
+        let call = call.to_string();
+        match file {
+            Some(file) => {
+                self.fill(include_str!("prompts/shrunk.md"), &[("file", file), ("call", &call)])
+            }
+            None => self.fill(include_str!("prompts/shrunk_lost.md"), &[]),
+        }
+    }
+
+    fn fill(self, template: &str, more: &[(&str, &str)]) -> String {
+        let bytes = self.left_out.to_string();
+        let own = [("head", self.head), ("tail", self.tail), ("bytes", &bytes)];
+        line(template, &[&own, more].concat())
+    }
 }
 
 /// That a background command has ended.
@@ -368,11 +428,11 @@ pub fn opening(
     if !recalled.memories.is_empty() {
         let _ = write!(text, "\n{}", include_str!("prompts/memories.md"));
         for memory in &recalled.memories {
-            let _ = writeln!(text, "- {}", memory.trim().replace('\n', "\n  "));
+            let _ = writeln!(text, "- {}", neutralize(memory.trim()).replace('\n', "\n  "));
         }
     }
     if let Some(known) = &recalled.task_context {
-        let _ = write!(text, "\n# What is known of this task\n\n{}\n", known.trim());
+        let _ = write!(text, "\n# What is known of this task\n\n{}\n", neutralize(known.trim()));
     }
     if let Some(directory) = layout.task_directory() {
         let values = [("directory", directory.as_str())];
@@ -473,7 +533,7 @@ fn line(template: &str, values: &[(&str, &str)]) -> String {
     fill(template.trim_end(), values)
 }
 
-fn fill(template: &str, values: &[(&str, &str)]) -> String {
+pub(crate) fn fill(template: &str, values: &[(&str, &str)]) -> String {
     // Values are inserted in one pass, so that a value holding a placeholder is left as it is.
     let mut text = String::with_capacity(template.len());
     let mut rest = template;
@@ -481,9 +541,22 @@ fn fill(template: &str, values: &[(&str, &str)]) -> String {
         let Some((name, tail)) = after.split_once("}}") else { break };
         text.push_str(before);
         let value = values.iter().find(|(key, _)| *key == name).map_or("", |(_, value)| value);
-        text.push_str(value);
+        // Values come from files, repositories and other agents; nobody may have looked at them.
+        text.push_str(&neutralize(value));
         rest = tail;
     }
     text.push_str(rest);
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hidden_characters_of_values_are_marked() {
+        let values = [("text", "a\u{200b}\u{202e}\u{e0041}\u{1b}[2J\u{9b} {{text}}")];
+        let marked = "<a\\u{200B}\\u{202E}\\u{E0041}␛[2J\u{fffd} {{text}}>";
+        assert_eq!(fill("<{{text}}>", &values), marked);
+    }
 }

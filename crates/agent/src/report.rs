@@ -103,7 +103,7 @@ fn evidence(state: &TaskState, traces: &Path) -> Vec<EvidenceRef> {
 
 /// Why a task whose last reply is incomplete cannot continue. After a cut reply the rest is requested, a few
 /// times; what a provider withholds it would withhold again.
-pub fn unfinished(state: &TaskState) -> Option<ErrorDetails> {
+pub fn incomplete_reply_error(state: &TaskState) -> Option<ErrorDetails> {
     match state.last_reply.unfinished.as_ref()? {
         Unfinished::Cut { times, .. } if *times <= MAX_CUT_REPLIES => None,
         Unfinished::Cut { times, .. } => {

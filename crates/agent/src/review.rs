@@ -17,7 +17,7 @@ use windlass_core::id::{CallId, QuestionId, TaskId};
 use windlass_core::message::ToolRequest;
 use windlass_core::outcome::Recovery;
 use windlass_core::policy::{Class, Decision};
-use windlass_core::question::{Question, QuestionKind, REVIEW_OPTIONS};
+use windlass_core::question::{AcceptedAnswers, Question, QuestionKind, REVIEW_OPTIONS};
 use windlass_core::role::Role;
 use windlass_core::state::{OpenCall, Stage, TaskState};
 use windlass_core::tool_name;
@@ -25,7 +25,7 @@ use windlass_store::{CommitmentRow, Level};
 
 use crate::calls::Spawn;
 use crate::commitments::Commitments;
-use crate::delegation::{Delegated, Delegation};
+use crate::delegation::{Delegation, DelegationProgress};
 use crate::gate::Gate;
 use crate::journal::Journal;
 use crate::parts::ContractInForce;
@@ -56,8 +56,8 @@ impl Reviewer {
         }
     }
 
-    /// Commitments that are handed in and wait for a verdict, where the contract wants one.
-    pub(crate) fn unjudged(&self, task: &Journal) -> Vec<CommitmentRow> {
+    /// Commitments that are submitted and wait for a verdict, where the contract wants one.
+    pub(crate) fn submitted_commitments(&self, task: &Journal) -> Vec<CommitmentRow> {
         let rules = self.contract.as_ref().and_then(|active| active.contract.commitments.as_ref());
         if !rules.is_some_and(|rules| rules.require_closed) {
             return Vec::new();
@@ -90,7 +90,7 @@ impl Reviewer {
         }
     }
 
-    /// Who approves the work approves what it has handed in.
+    /// Approving the work also approves the commitments that it has submitted.
     async fn approve_commitments(
         &self,
         task: &Journal,
@@ -98,7 +98,7 @@ impl Reviewer {
     ) -> Result<Option<Ending>, Error> {
         let Ok(party) = review.by.parse();
         let by = Actor { party, on_behalf_of: None };
-        for row in self.unjudged(task) {
+        for row in self.submitted_commitments(task) {
             let order = Order::Approve(review.reason.clone());
             let ledger = task.store().commitments();
             match ledger.act(row.id, task.now(), by.clone(), order, None).await {
@@ -133,8 +133,8 @@ impl Reviewer {
         };
         let spawn = self.auditor(task, &started);
         match self.delegation.run(task, stop, vec![spawn], &[]).await? {
-            Delegated::Finished => Ok(None),
-            Delegated::Unfinished(ending) => Ok(ending),
+            DelegationProgress::Finished => Ok(None),
+            DelegationProgress::Unfinished(ending) => Ok(ending),
         }
     }
 
@@ -191,7 +191,7 @@ impl Reviewer {
     }
 }
 
-/// What the contract came to, one line for each requirement.
+/// The outcome of the contract, one line for each requirement.
 fn checks(state: &TaskState) -> String {
     let result: Option<ContractResult> = state.verification.result();
     let lines = result.iter().flat_map(|result| &result.checks).map(line);
@@ -220,6 +220,7 @@ fn question(task: &Journal) -> Question {
         binding: None,
         diff: None,
         grants: None,
+        accepts: AcceptedAnswers::Words,
         asked: None,
         plan: None,
     }

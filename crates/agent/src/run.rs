@@ -29,12 +29,12 @@ use crate::interrupt::TimeLimit;
 use crate::journal::Journal;
 use crate::notices::Notices;
 use crate::plan_review::PlanReview;
-use crate::segment_end::{finished, reason_not_to_start};
+use crate::segment_end::{finished_ending, reason_not_to_start};
 use crate::start_approval::ask_to_start;
 use crate::verify::{Verification, leave_verifying};
 use crate::{Error, Parts, Preview, PreviewContent, spans};
 
-/// One agent: what it is made from, and who does what in its loop.
+/// One agent: its parts, and who does what in its loop.
 pub struct Agent {
     pub(crate) parts: Parts,
     /// What may be called, and why.
@@ -184,7 +184,7 @@ impl Agent {
                 Next::Finish(_) if self.verification.is_due(task) => {
                     self.verification.step(task, stop).await?
                 }
-                Next::Finish(_) => return Ok(finished(task.state())),
+                Next::Finish(_) => return Ok(finished_ending(task.state())),
             };
             if let Some(ending) = step {
                 return Ok(ending);
@@ -216,7 +216,14 @@ impl Agent {
                         TaskStatus::Running | TaskStatus::Verifying => {
                             self.work(task, stop).await?
                         }
-                        _ => self.start_and_work(task, stop).await?,
+                        TaskStatus::Todo
+                        | TaskStatus::Reviewing
+                        | TaskStatus::Blocked
+                        | TaskStatus::Paused
+                        | TaskStatus::Retrying
+                        | TaskStatus::Done
+                        | TaskStatus::Failed
+                        | TaskStatus::Cancelled => self.start_and_work(task, stop).await?,
                     };
                 }
                 ended => return ended,
@@ -233,7 +240,7 @@ struct EndOfPreviews {
 
 impl Drop for EndOfPreviews {
     fn drop(&mut self) {
-        // Nobody listening is fine.
+        // It does not matter if nobody listens.
         let _ = self.previews.send(Preview { task: self.task, live: PreviewContent::Ended });
     }
 }

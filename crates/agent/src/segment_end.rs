@@ -1,11 +1,11 @@
-//! How a segment ends: what ends one, and what is journaled of it.
+//! How a segment ends: what ends it, and what is journaled then.
 
 use std::path::Path;
 
 use tokio_util::sync::CancellationToken;
 use windlass_core::axes::RunControl;
-use windlass_core::command::{ResultStatus, TaskResult};
-use windlass_core::ending::{Ending, transition};
+use windlass_core::command::TaskResult;
+use windlass_core::ending::Ending;
 use windlass_core::error::{ErrorDetails, ErrorType, Remedy};
 use windlass_core::event::{CheckpointMade, Event, SandboxEnded, WorkflowPart};
 use windlass_core::state::{Next, Signal, TaskState};
@@ -14,11 +14,13 @@ use windlass_store::Level;
 use windlass_tools::workspace::checkpoint;
 
 use crate::billing::stopped_by_person;
+use crate::conclude::Conclusion;
 use crate::journal::Journal;
+use crate::notices::exit_event;
 use crate::report;
 use crate::{Agent, Error};
 
-/// A task that waits for an answer is not started only to wait again.
+/// A task that waits for an answer is not started, because it would only wait again.
 pub(crate) fn reason_not_to_start(state: &TaskState) -> Option<Ending> {
     match (&state.signal, state.next()) {
         (Some(Signal::Cancel(_) | Signal::Expired(..)), _) => Ending::from_signal(state),
@@ -31,13 +33,16 @@ pub(crate) fn reason_not_to_start(state: &TaskState) -> Option<Ending> {
                 false => Ending::Done,
             })
         }
-        _ => None,
+        (
+            Some(Signal::Pause | Signal::Interrupt) | None,
+            Next::AskModel | Next::Compact | Next::RunCalls | Next::StartPlan | Next::Finish(_),
+        ) => None,
     }
 }
 
 /// A final reply ends the task; in a conversation it waits for the next message, and with assisted control
 /// a person looks first (MS-047).
-pub(crate) fn finished(state: &TaskState) -> Ending {
+pub(crate) fn finished_ending(state: &TaskState) -> Ending {
     if state.waits_for_schedule() {
         return Ending::paused(StatusReason::Schedule);
     }
@@ -70,7 +75,9 @@ impl Agent {
         if stop.is_cancelled() {
             return Some(Ending::paused(StatusReason::Shutdown));
         }
-        if let Some(error) = stopped_by_person(state).or_else(|| report::unfinished(state)) {
+        if let Some(error) =
+            stopped_by_person(state).or_else(|| report::incomplete_reply_error(state))
+        {
             return Some(Ending::Failed(error));
         }
         if self.time_limit.is_used_up(task) {
@@ -94,39 +101,52 @@ impl Agent {
         task: &mut Journal,
         ending: Ending,
     ) -> Result<TaskResult, Error> {
-        let mut events = transition(task.state(), &ending);
-        let traces = task.store().dir().traces();
-        let mut result = report::result_of(task.state(), task.active_ms(), &ending, &traces);
-        let to = ending.status_change(task.state()).to;
-        self.delegation.end_dependents(task.task(), to).await?;
-        if result.status == ResultStatus::BlockedUser && result.hitl_request.is_none() {
-            result.hitl_request = self.delegation.question_below(task.task())?;
-        }
-        if events.is_empty() && !task.state().attempts.is_in_segment() {
+        let (state, active_ms) = (task.state(), task.active_ms());
+        let tree = self.delegation.tree().at_now();
+        let mut end = Conclusion::prepare(tree, state, &ending, active_ms).await?;
+        if end.events.is_empty() && !state.attempts.is_in_segment() {
             // It is still blocked and did not start: there is no segment to end.
-            return Ok(result);
+            return Ok(end.result);
         }
-        let sandbox = task.state().sandbox.kind.clone();
-        if let Some(kind) = sandbox.filter(|_| task.state().created.depth == 0) {
-            // Journaled first; the process that drives the task ends the sandbox afterwards.
-            events.push(Event::SandboxEnded(SandboxEnded { kind }));
+        // Journaled first; they are ended, and the sandbox with them, after it.
+        let ended = self.parts.world.shell.end_running(background_end(&ending));
+        end.events.extend(ended.into_iter().map(exit_event));
+        if let Some(kind) = state.sandbox.kind.clone().filter(|_| state.created.depth == 0) {
+            end.events.push(Event::SandboxEnded(SandboxEnded { kind }));
         }
-        events.extend(checkpoint_of(task.state(), to).await.map(Event::CheckpointMade));
-        events.push(Event::AgentEnd(Box::new(result.clone())));
+        let (events, result) = end.into_segment_end(state).await;
         task.commit(events, Level::Synced).await?;
         Ok(result)
+    }
+}
+
+/// Ends the background commands of a segment: none outlives it.
+fn background_end(ending: &Ending) -> &'static str {
+    match ending {
+        Ending::Paused { reason: StatusReason::AwaitingMessage, .. } => {
+            "stopped at the end of the turn"
+        }
+        Ending::Paused { .. }
+        | Ending::Blocked
+        | Ending::OverBudget
+        | Ending::Waiting { .. }
+        | Ending::Stuck { .. } => "stopped because the task waits",
+        Ending::Done | Ending::Partial(_) | Ending::Cancelled(_) | Ending::Failed(_) => {
+            "stopped at the end of the task"
+        }
     }
 }
 
 /// Keeps the state of the files under a git ref, where a task that had effects has ended (MS-133).
 pub(crate) async fn checkpoint_of(state: &TaskState, to: TaskStatus) -> Option<CheckpointMade> {
     let had_effects = match state.created.workflow.as_deref() {
-        // What another program did, nobody has seen.
+        // Nobody has seen what another program did.
         Some(WorkflowPart::Program { .. }) => true,
-        // In a worktree of its own everything that was done is the step's.
+        // In a step's own worktree, every change belongs to the step.
         Some(WorkflowPart::Agent { .. }) => state.spending.usage.tool_calls > 0,
         Some(WorkflowPart::Run(_) | WorkflowPart::Script(_)) | None => {
-            !state.files.changed.is_empty() || state.sandbox.kind.is_some()
+            let files = &state.files;
+            !files.changed.is_empty() || files.may_have_changed || !state.sub_agents.is_empty()
         }
     };
     if !to.is_terminal() || !had_effects || state.created.depth > 0 {

@@ -91,7 +91,7 @@ pub(crate) fn tool(name: &str, call: CallId) -> Span {
     )
 }
 
-/// What a call came to. Its words stay out: they are what the agent read.
+/// The outcome of a call. Its words stay out: they are what the agent read.
 pub(crate) fn record_outcome(span: &Span, outcome: &Outcome) {
     match outcome.ending {
         CallEnding::Ok => {}

@@ -8,7 +8,7 @@ use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_skills::Viewer;
 use windlass_store::Level;
 
-use crate::conversation::Conversation;
+use crate::conversation::ConversationStart;
 use crate::epoch::is_stale;
 use crate::journal::Journal;
 use crate::memory::RecalledMemories;
@@ -47,7 +47,7 @@ impl Agent {
         let versions = prelude.is_some().then(|| shelf.versions(viewer));
         let opening = match begins {
             true => self.opening(task, &recalled).await?,
-            false => Conversation::default(),
+            false => ConversationStart::default(),
         };
         let start = AgentStart {
             task_id: command.task_id,
@@ -84,28 +84,28 @@ impl Agent {
         &self,
         task: &Journal,
         recalled: &RecalledMemories,
-    ) -> Result<Conversation, Error> {
+    ) -> Result<ConversationStart, Error> {
         let command = task.state().command();
         let Some(before) = &task.state().created.continues else {
             let layout = self.parts.world.workspace.layout();
             let settings = &self.parts.settings;
-            let environment = match &settings.surroundings {
+            let environment = match &settings.environment {
                 Some(known) => Some(known.describe(task, layout, &settings.container).await),
                 None => None,
             };
             let messages =
                 prompt::opening(&task.state().created, recalled, layout, environment.as_deref());
-            return Ok(Conversation { messages, ..Conversation::default() });
+            return Ok(ConversationStart { messages, ..ConversationStart::default() });
         };
         let model = self.parts.model.clone();
-        let conversation = Conversation::read(task.store(), before.task, model)?;
+        let conversation = ConversationStart::read(task.store(), before.task, model)?;
         let text = prompt::follow_up(command);
         let pictures = task.state().created.pictures.clone();
         Ok(conversation.followed_by(command.task_id, &text, pictures))
     }
 }
 
-/// Background commands end with the segment that started them; a later one reports it to the agent.
+/// Background commands that the previous process did not report as ended died with it.
 fn lost_with_the_sandbox(state: &TaskState) -> Option<SandboxLost> {
     let (call, command) = state.sandbox.background.first_key_value()?;
     let others = state.sandbox.background.len() - 1;

@@ -3,7 +3,9 @@
 use windlass_core::ending::Ending;
 use windlass_core::event::Event;
 use windlass_core::planning::{Approval, PlanTask};
-use windlass_core::question::{PERMISSION_OPTIONS, Permission, Question, QuestionKind};
+use windlass_core::question::{
+    AcceptedAnswers, PERMISSION_OPTIONS, Permission, Question, QuestionKind,
+};
 use windlass_core::state::TaskState;
 use windlass_store::Level;
 
@@ -52,6 +54,7 @@ fn question(state: &TaskState, plan: &PlanTask) -> Question {
         binding: None,
         diff: None,
         grants: None,
+        accepts: AcceptedAnswers::Words,
         asked: None,
         plan: None,
     }

@@ -26,7 +26,8 @@ pub struct Trace {
 impl Trace {
     /// Opens the file and adds what a crash kept from being written.
     pub fn catch_up(path: &Path, records: &[Record]) -> io::Result<Self> {
-        if let Some(parent) = path.parent() {
+        // Nothing is made where it is there: that would lock the directory of all traces, also for other tasks.
+        if let Some(parent) = path.parent().filter(|parent| !parent.is_dir()) {
             std::fs::create_dir_all(parent)?;
         }
         let whole = whole_lines(path)?;

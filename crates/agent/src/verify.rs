@@ -19,7 +19,9 @@ use windlass_core::event::{Event, PlannedCheck, ToolCall, VerificationEnded, Ver
 use windlass_core::id::{CallId, QuestionId};
 use windlass_core::message::ToolRequest;
 use windlass_core::outcome::{Outcome, Recovery};
-use windlass_core::question::{Binding, PERMISSION_OPTIONS, Question, QuestionKind};
+use windlass_core::question::{
+    AcceptedAnswers, Binding, PERMISSION_OPTIONS, Question, QuestionKind,
+};
 use windlass_core::role::Role;
 use windlass_core::state::{Next, OpenCall, Stage, TaskState};
 use windlass_core::status::{StatusReason, TaskStatus};
@@ -96,7 +98,7 @@ impl Verification {
             return self.reviewer.step(task, stop).await;
         }
         if state.verification.failures >= MAX_FAILURES {
-            return Ok(Some(Ending::Failed(unmet(state))));
+            return Ok(Some(Ending::Failed(unmet_contract(state))));
         }
         match state.verification.running.as_ref().map(|running| running.next().cloned()) {
             None => self.begin_checks(task).await,
@@ -106,7 +108,7 @@ impl Verification {
     }
 
     async fn begin_checks(&self, task: &mut Journal) -> Result<Option<Ending>, Error> {
-        let checks = self.planned(task);
+        let checks = self.planned_checks(task);
         if !checks.is_empty() && self.consent(task.state()).is_none() {
             let question = self.consent_question(task, &checks);
             task.commit(vec![Event::QuestionAsked(question)], Level::Synced).await?;
@@ -132,7 +134,7 @@ impl Verification {
     }
 
     /// The commands of the contract, as they would run here.
-    fn planned(&self, task: &Journal) -> Vec<PlannedCheck> {
+    fn planned_checks(&self, task: &Journal) -> Vec<PlannedCheck> {
         let Some(active) = self.contract.as_deref() else { return Vec::new() };
         let attempt = task.state().verification.attempts + 1;
         let planned = active.contract.checks.iter().filter_map(|check| {
@@ -184,9 +186,11 @@ impl Verification {
                 arguments_hash: digest,
                 cwd: String::new(),
                 files: Vec::new(),
+                mark: None,
             }),
             diff: None,
             grants: None,
+            accepts: AcceptedAnswers::Words,
             asked: None,
             plan: None,
         }
@@ -211,7 +215,7 @@ impl Verification {
         };
         let open = OpenCall { request, stage: Stage::Waiting };
         let end_calls = CancellationToken::new();
-        // Where the agent's shell stands does not matter to a check.
+        // The directory of the agent's shell does not matter to a check.
         let mut state = task.state().clone();
         state.sandbox.working_directory = None;
         let prepared =
@@ -231,7 +235,7 @@ impl Verification {
         let call = ToolCall { call: check.call, tool, arguments, recovery: Recovery::Rerun };
         let run = Run { open, check: Some(risk_check), call, prepared };
         let interrupt = self.runner.run(task, stop, &end_calls, vec![run]).await?;
-        Ok(interrupt.and_then(|interrupt| self.runner.time_limit.ending(interrupt)))
+        Ok(interrupt.and_then(|interrupt| self.runner.time_limit.segment_ending(interrupt)))
     }
 
     /// Journals a check that did not run.
@@ -268,7 +272,7 @@ impl Verification {
         Ok(None)
     }
 
-    /// What every requirement came to, in the order of the contract.
+    /// The outcome of every requirement, in the order of the contract.
     fn results(&self, task: &Journal) -> Result<Vec<CheckResult>, Error> {
         let empty = Contract::default();
         let contract = self.contract.as_deref().map_or(&empty, |active| &active.contract);
@@ -311,7 +315,7 @@ impl Verification {
         let problems = match rules {
             Some(rules) => commitment_problems(rules, &Commitments::of(task).of_work()?),
             None if is_executor => {
-                let claims = Commitments::of(task).claimed()?;
+                let claims = Commitments::of(task).claimed_commitments()?;
                 claims.iter().filter(|row| row.evidence_count == 0).map(without_evidence).collect()
             }
             None => return Ok(None),
@@ -326,7 +330,7 @@ impl Verification {
         let audits =
             self.contract.as_deref().is_some_and(|active| active.contract.audit != Audit::None);
         let is_unchecked = self.consent(state) == Some(false);
-        let unjudged = !self.reviewer.unjudged(task).is_empty();
+        let unjudged = !self.reviewer.submitted_commitments(task).is_empty();
         unjudged || (audits || is_unchecked) && !state.verification.is_approved()
     }
 }
@@ -424,7 +428,7 @@ pub(crate) fn line(result: &CheckResult) -> String {
     format!("- {}: {}{printed}", result.name, result.detail)
 }
 
-fn unmet(state: &TaskState) -> ErrorDetails {
+fn unmet_contract(state: &TaskState) -> ErrorDetails {
     let failed = state.verification.result().map(|result| result.checks).unwrap_or_default();
     let names: Vec<_> =
         failed.iter().filter(|result| !result.passed).map(|result| result.name.as_str()).collect();

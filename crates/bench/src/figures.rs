@@ -88,9 +88,10 @@ pub fn table(figures: &[Figure]) -> String {
     let width = figures.iter().map(|figure| figure.what.chars().count()).max().unwrap_or(0);
     let mut text = String::new();
     for figure in figures {
-        let value = shown(figure.value, figure.unit);
-        let aim =
-            figure.aim.map_or_else(String::new, |aim| format!("≤ {}", shown(aim, figure.unit)));
+        let value = format_value(figure.value, figure.unit);
+        let aim = figure
+            .aim
+            .map_or_else(String::new, |aim| format!("≤ {}", format_value(aim, figure.unit)));
         let mark = match figure.aim {
             Some(_) if figure.is_met() => "ok",
             Some(_) => "OVER",
@@ -105,7 +106,7 @@ pub fn table(figures: &[Figure]) -> String {
     text
 }
 
-fn shown(value: f64, unit: Unit) -> String {
+fn format_value(value: f64, unit: Unit) -> String {
     match unit {
         Unit::Times if value < 0.1 => format!("{value:.3} ×"),
         Unit::Times => format!("{value:.2} ×"),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use windlass_coordinator::explain::Explanation;
 use windlass_core::axes::Axes;
-use windlass_core::policy::GivenRules;
+use windlass_core::policy::RuleSet;
 use windlass_shell::{Context, analyze};
 
 use crate::figures::{Figure, Unit, median, quantile};
@@ -30,7 +30,7 @@ pub fn figures() -> Result<Vec<Figure>> {
     let decide = |command: &String| {
         let begun = Instant::now();
         let explanation =
-            Explanation::new(command, analyze(command, &context), &GivenRules::none(), &axes);
+            Explanation::new(command, analyze(command, &context), &RuleSet::none(), &axes);
         let took = begun.elapsed();
         drop(explanation);
         took

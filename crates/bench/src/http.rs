@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
-use windlass_coordinator::bus::{Bus, Embedded, InStream};
+use windlass_coordinator::bus::{Bus, EmbeddedBus, InStream};
 use windlass_core::command::TaskCommand;
 use windlass_store::{Options, Store};
 use windlass_testkit::{Answer, ModelServer};
@@ -138,7 +138,7 @@ impl Site {
     async fn submit(&self, goal: &str, model: Option<&str>) -> Result<String> {
         let mut command: TaskCommand = serde_json::from_str(&service::command(goal)?)?;
         command.execution_config.model = model.map(str::to_owned);
-        let bus = Embedded::new(self.store.clone(), Arc::new(Timestamp::now));
+        let bus = EmbeddedBus::new(self.store.clone(), Arc::new(Timestamp::now));
         bus.submit(InStream::TaskCommand, None, &serde_json::to_string(&command)?).await?;
         Ok(command.task_id.to_string())
     }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 use futures_util::future::try_join_all;
 use jiff::Timestamp;
-use windlass_coordinator::bus::{Bus as _, Embedded, InStream};
+use windlass_coordinator::bus::{Bus as _, EmbeddedBus, InStream};
 use windlass_store::{Options, Store};
 use windlass_testkit::{Answer, ModelServer, Request};
 
@@ -28,6 +28,9 @@ const DAYS: f64 = 365.0;
 /// For how many days traces and unused workspaces are kept.
 const TRACE_DAYS: f64 = 7.0;
 
+/// How many replies a short task has.
+const SHORT_REPLIES: usize = 3;
+
 /// The longest wait for anything here.
 const PATIENCE: Duration = Duration::from_secs(900);
 
@@ -42,7 +45,7 @@ pub(crate) struct Bench {
     pub(crate) place: BenchDir,
     server: ModelServer,
     pub(crate) store: Store,
-    bus: Embedded,
+    bus: EmbeddedBus,
     pub(crate) serve: Started,
     pub(crate) results: Results,
 }
@@ -57,12 +60,12 @@ impl Bench {
         server.forget_bodies();
         server.answer_with(answer);
         let store = Store::open(place.data(), Options::default())?;
-        let bus = Embedded::new(store.clone(), Arc::new(Timestamp::now));
+        let bus = EmbeddedBus::new(store.clone(), Arc::new(Timestamp::now));
         let serve = serve(&place, &server, tasks)?;
         Ok(Self { place, server, store, bus, serve, results: Results::default() })
     }
 
-    /// Hands in tasks of the goals.
+    /// Submits tasks of the goals.
     pub(crate) async fn submit(&self, goals: impl Iterator<Item = String>) -> Result<usize> {
         let commands: Vec<_> = goals.map(|goal| command(&goal)).collect::<Result<_>>()?;
         let submitted =
@@ -71,7 +74,7 @@ impl Bench {
         Ok(commands.len())
     }
 
-    /// Hands in tasks and waits for all; the processor time that they took.
+    /// Submits tasks and waits for all; the processor time that they took.
     async fn run(&mut self, count: usize) -> Result<f64> {
         let before = cpu_seconds(self.serve.child.id());
         self.submit((0..count).map(|_| "measure".to_owned())).await?;
@@ -90,8 +93,12 @@ impl Bench {
 pub fn figures(effort: Effort) -> Result<Vec<Figure>> {
     let runtime = tokio::runtime::Runtime::new()?;
     runtime.block_on(async {
-        let mut figures = crowd(effort).await.context("a crowd")?;
-        figures.extend(queue(effort).await.context("a queue")?);
+        let (mut figures, long) = crowd(effort).await.context("a crowd")?;
+        let short = few(effort).await.context("short tasks")?;
+        let (queue, many) = queue(effort).await.context("a queue")?;
+        figures.extend(queue);
+        figures.push(start(&long, &short));
+        figures.push(year(&long, &short, &many));
         figures.push(resume(effort).await.context("a restart")?);
         figures.push(steady(effort).await.context("a steady minute")?);
         figures.push(looks::follow().await.context("following a task")?);
@@ -111,23 +118,46 @@ fn rounds(rounds: usize) -> impl Fn(&Request) -> Option<Answer> + Send + 'static
     move |request| Some(Answer::reply(reply_of(request.replies, rounds, Calls::Glob)))
 }
 
-/// Many tasks at once: processor time of a turn, memory, and what a year of such tasks would take.
-async fn crowd(effort: Effort) -> Result<Vec<Figure>> {
+/// What one of many tasks has taken.
+struct TaskCost {
+    tasks: usize,
+    replies: usize,
+    /// Its processor time in seconds.
+    cpu: f64,
+    /// What is kept of it, and what goes with its trace, in bytes.
+    kept: f64,
+    traces: f64,
+}
+
+impl TaskCost {
+    /// From the data of a service that has stopped: then the log of the database is folded in.
+    fn of(data: &Path, tasks: usize, replies: usize, cpu: f64) -> Self {
+        // Unused workspaces go with traces.
+        let traces = disk_bytes(&data.join("traces")) + disk_bytes(&data.join("workspaces"));
+        let all = disk_bytes(data);
+        // Of one size, however many tasks there were: what is kept for a full disk, and the helper that sandboxes start.
+        let once = disk_bytes(&data.join("reserve")) + disk_bytes(&data.join("helper"));
+        let each = |bytes: u64| bytes as f64 / tasks as f64;
+        let kept = each(all.saturating_sub(traces + once));
+        Self { tasks, replies, cpu, kept, traces: each(traces) }
+    }
+
+    /// What each further reply takes, where a task of fewer took `less` of something and this one `more`.
+    fn of_a_reply(&self, shorter: &Self, more: f64, less: f64) -> f64 {
+        (more - less) / (self.replies - shorter.replies) as f64
+    }
+}
+
+/// Many tasks at once: processor time of a turn, and memory.
+async fn crowd(effort: Effort) -> Result<(Vec<Figure>, TaskCost)> {
     let (tasks, turns) = (count(effort, 1000), 20);
     let mut bench = Bench::start(tasks, rounds(turns))?;
     let cpu = bench.run(tasks).await?;
     let peak = peak_megabytes(bench.serve.child.id())?;
-    // Once it has stopped, the log of the database is folded in: that is of one size, however many tasks there were.
     let place = bench.stop()?;
-    let data = place.data();
-    // Unused workspaces go with traces.
-    let traces = disk_bytes(&data.join("traces")) + disk_bytes(&data.join("workspaces"));
-    let (all, reserve) = (disk_bytes(&data), disk_bytes(&data.join("reserve")));
+    let cost = TaskCost::of(&place.data(), tasks, turns + 1, cpu / tasks as f64);
     let name = |what: &str| format!("serve: {tasks} tasks × {turns} turns: {what}");
-    let each = |bytes: u64| bytes as f64 / tasks as f64;
-    let kept = each(all.saturating_sub(traces + reserve));
-    let year = kept * TASKS_A_DAY * DAYS + each(traces) * TASKS_A_DAY * TRACE_DAYS;
-    Ok(vec![
+    let figures = vec![
         Figure::new(
             name("processor time of a turn"),
             cpu * 1e3 / (tasks * (turns + 1)) as f64,
@@ -136,16 +166,51 @@ async fn crowd(effort: Effort) -> Result<Vec<Figure>> {
         .at_most(0.8)
         .from(format!("{cpu:.1} s in all")),
         Figure::new(name("peak memory"), peak, Unit::Megabytes).at_most(600.0),
-        Figure::new("a year of 1,000 such tasks a day", year / 1e9, Unit::Gigabytes)
-            .at_most(15.0)
-            .from(format!("{:.1} kB a task, traces for {TRACE_DAYS} days", kept / 1e3)),
-    ])
+    ];
+    Ok((figures, cost))
+}
+
+/// Short tasks after as many others as a crowd has.
+async fn few(effort: Effort) -> Result<TaskCost> {
+    const MEASURED: usize = 200;
+    let tasks = count(effort, 1000);
+    let mut bench = Bench::start(tasks, rounds(SHORT_REPLIES - 1))?;
+    bench.run(tasks).await?;
+    let cpu = bench.run(MEASURED).await?;
+    let place = bench.stop()?;
+    Ok(TaskCost::of(&place.data(), tasks + MEASURED, SHORT_REPLIES, cpu / MEASURED as f64))
+}
+
+/// What a start costs when there are many tasks already: what a short task takes beyond its replies.
+fn start(long: &TaskCost, short: &TaskCost) -> Figure {
+    let reply = long.of_a_reply(short, long.cpu, short.cpu);
+    let start = short.cpu - reply * short.replies as f64;
+    let what = format!("processor time of a start at {} tasks", long.tasks);
+    Figure::new(what, start * 1e3, Unit::Milliseconds).at_most(4.0).from(format!(
+        "{:.2} ms a task of {} replies",
+        short.cpu * 1e3,
+        short.replies
+    ))
+}
+
+/// What a year of long tasks takes on disk: what one of many short tasks takes, and its further replies.
+fn year(long: &TaskCost, short: &TaskCost, many: &TaskCost) -> Figure {
+    let further = (long.replies - many.replies) as f64;
+    let kept = many.kept + further * long.of_a_reply(short, long.kept, short.kept);
+    let traces = many.traces + further * long.of_a_reply(short, long.traces, short.traces);
+    let year = kept * TASKS_A_DAY * DAYS + traces * TASKS_A_DAY * TRACE_DAYS;
+    let what = format!("a year of 1,000 tasks a day of {} replies", long.replies);
+    let kilobytes = kept / 1e3;
+    let tasks = many.tasks;
+    Figure::new(what, year / 1e9, Unit::Gigabytes)
+        .at_most(15.0)
+        .from(format!("{kilobytes:.1} kB a task, by {tasks} tasks, traces for {TRACE_DAYS} days"))
 }
 
 /// A long queue beside an empty one, and the start of a task after it.
-async fn queue(effort: Effort) -> Result<Vec<Figure>> {
+async fn queue(effort: Effort) -> Result<(Vec<Figure>, TaskCost)> {
     const AT_ONCE: usize = 50;
-    const TURNS: usize = 3;
+    const TURNS: usize = SHORT_REPLIES;
     let mut bench = Bench::start(AT_ONCE, rounds(TURNS - 1))?;
     // The first ones pay for what is made once.
     bench.run(AT_ONCE).await?;
@@ -172,9 +237,12 @@ async fn queue(effort: Effort) -> Result<Vec<Figure>> {
         .at_most(4.0 + 0.8 * TURNS as f64)
         .from(detail);
     let place = bench.stop()?;
+    // The first ones, those of an empty queue and those after it.
+    let all = queued + (1 + 10 + 4) * AT_ONCE;
+    let cost = TaskCost::of(&place.data(), all, TURNS, after);
     let mut figures = vec![queue, start];
     figures.extend(looks::after_many(&place, queued)?);
-    Ok(figures)
+    Ok((figures, cost))
 }
 
 /// All tasks are at work again after the service was killed.

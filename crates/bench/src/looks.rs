@@ -67,7 +67,7 @@ pub async fn follow() -> Result<Figure> {
     bench.stop()?;
     let value = quantile(&late, 0.95).as_secs_f64() * 1e3;
     let detail = format!("p50 {:.1} ms", quantile(&late, 0.5).as_secs_f64() * 1e3);
-    let what = "`events --follow` behind the journal, p95";
+    let what = "`events --follow`: delay after the commit, p95";
     Ok(Figure::new(what, value, Unit::Milliseconds).at_most(20.0).from(detail))
 }
 

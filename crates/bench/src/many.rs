@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, bail};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use windlass_cli::wiring::{self, Environment};
-use windlass_coordinator::{Draft, Share};
+use windlass_coordinator::{Share, TaskDraft};
 use windlass_core::axes::Axes;
 use windlass_core::command::{ExecutionConfig, ResultStatus};
 use windlass_core::event::Driver;
@@ -75,8 +75,8 @@ pub fn run(tasks: &Tasks) -> Result<()> {
     })
 }
 
-fn draft(workspace: PathBuf) -> Draft {
-    Draft {
+fn draft(workspace: PathBuf) -> TaskDraft {
+    TaskDraft {
         user_id: None,
         goal: "measure".to_owned(),
         pictures: Vec::new(),

@@ -84,7 +84,7 @@ pub struct Watch {
 
 impl Watch {
     /// Begins to look.
-    pub fn over(root: u32) -> Self {
+    pub fn start(root: u32) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let (resident, proportional) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
         let (ended, most, shared) =

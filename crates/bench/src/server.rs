@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use windlass_core::message::Usage;
-use windlass_model::script::{Scripted, ScriptedCall};
+use windlass_model::script::{ScriptedCall, ScriptedReply};
 use windlass_testkit::{Answer, Gate, ModelServer, Request};
 
 /// A server that asks for one command in each turn, without delay, and then finishes the task.
@@ -58,7 +58,7 @@ impl Server {
             *body.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&request.body);
             let turn = request.replies.min(turns);
             count[turn].fetch_add(1, Ordering::SeqCst);
-            let reply = Scripted { think: thoughts.clone(), ..reply(&command, turn, turns) };
+            let reply = ScriptedReply { think: thoughts.clone(), ..reply(&command, turn, turns) };
             let answer = Answer::reply(reply);
             Some(match &hold {
                 Some(hold) if hold.turn == turn => answer.gated(0, &hold.gate),
@@ -116,7 +116,7 @@ fn lengths(requests: &[Request]) -> Vec<u64> {
     requests.iter().filter_map(length).collect()
 }
 
-fn reply(command: &str, turn: usize, turns: usize) -> Scripted {
+fn reply(command: &str, turn: usize, turns: usize) -> ScriptedReply {
     let command = command.replace("{n}", &turn.to_string());
     let call = ScriptedCall {
         id: None,
@@ -127,8 +127,8 @@ fn reply(command: &str, turn: usize, turns: usize) -> Scripted {
 }
 
 /// One turn of a scripted conversation: a call, or the last word.
-pub fn turn_with(call: ScriptedCall, turn: usize, last: bool) -> Scripted {
-    Scripted {
+pub fn turn_with(call: ScriptedCall, turn: usize, last: bool) -> ScriptedReply {
+    ScriptedReply {
         turn,
         task: None,
         text: if last { "done".to_owned() } else { String::new() },

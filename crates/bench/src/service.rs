@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail, ensure};
 use jiff::Timestamp;
 use rustix::process::{Pid, Signal, kill_process};
-use windlass_coordinator::bus::{Bus, Embedded, InStream};
+use windlass_coordinator::bus::{Bus, EmbeddedBus, InStream};
 use windlass_core::command::{ResultStatus, TaskCommand};
 use windlass_core::id::{CommandId, SessionId, TaskId};
-use windlass_model::script::{Scripted, ScriptedCall};
+use windlass_model::script::{ScriptedCall, ScriptedReply};
 use windlass_store::{Options, OutStream, Store};
 use windlass_testkit::{Answer, ModelServer};
 
@@ -68,7 +68,7 @@ async fn crowd(count: usize, calls: Calls) -> Result<Figure> {
         Some(Answer::reply(reply(request.replies, calls)).delayed(LATENCY))
     });
     let store = Store::open(place.data(), Options::default())?;
-    let bus = Embedded::new(store.clone(), Arc::new(Timestamp::now));
+    let bus = EmbeddedBus::new(store.clone(), Arc::new(Timestamp::now));
     let mut serve = serve(&place, &server, count)?;
     // The commands are built before the clock starts, so that they can be handed in at once.
     let commands: Vec<_> = (0..count).map(|_| command("measure")).collect::<Result<_>>()?;
@@ -130,12 +130,12 @@ pub(crate) fn command(goal: &str) -> Result<String> {
     })?)
 }
 
-fn reply(turn: usize, calls: Calls) -> Scripted {
+fn reply(turn: usize, calls: Calls) -> ScriptedReply {
     reply_of(turn, TURNS, calls)
 }
 
 /// The reply of one turn of a task with this many rounds of calls.
-pub(crate) fn reply_of(turn: usize, rounds: usize, calls: Calls) -> Scripted {
+pub(crate) fn reply_of(turn: usize, rounds: usize, calls: Calls) -> ScriptedReply {
     let (name, arguments) = match calls {
         // Another pattern each time: a call that is repeated without effect is a loop.
         Calls::Glob => ("glob", serde_json::json!({ "pattern": format!("note-{turn}-*") })),

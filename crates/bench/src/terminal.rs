@@ -4,27 +4,24 @@ mod stream;
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
-use std::os::fd::{BorrowedFd, OwnedFd};
-use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use jiff::Timestamp;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{Mode, OFlags};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{Winsize, tcsetwinsize};
 use serde_json::json;
 use windlass_core::axes::{Axes, Surface};
 use windlass_core::event::{Event, Record};
 use windlass_core::id::{CommandId, SessionId, TaskId};
 use windlass_core::state::TaskState;
+use windlass_testkit::on_terminal;
 use windlass_tui::app::{App, Input, Settings};
 use windlass_tui::history::History;
 use windlass_tui::keymap::Keymap;
 use windlass_tui::keys::{Code, Event as Typed, Key};
 use windlass_tui::screen::{Abilities, Screen, Size};
+use windlass_tui::text::Signs;
 use windlass_tui::view;
 
 use crate::Effort;
@@ -179,7 +176,7 @@ impl World {
         };
         let mut world = Self {
             app: App::new(settings, size, History::default()),
-            screen: Screen::new(size, Abilities { unicode: true, colours: true }),
+            screen: Screen::new(size, Abilities { signs: Signs::Unicode, colours: true }),
             now: Duration::ZERO,
         };
         let now = Timestamp::UNIX_EPOCH;
@@ -232,15 +229,6 @@ struct Terminal {
 
 impl Terminal {
     fn open(place: &BenchDir, base: &str) -> Result<Self> {
-        let main = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
-        grantpt(&main)?;
-        unlockpt(&main)?;
-        tcsetwinsize(&main, Winsize { ws_row: 40, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 })?;
-        let name = ptsname(&main, Vec::new())?;
-        let open = || -> Result<OwnedFd> {
-            let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
-            Ok(rustix::fs::open(name.as_c_str(), flags, Mode::empty())?)
-        };
         let server = Server::start("true", 0, None);
         let mut command = Command::new(program("windlass")?);
         command
@@ -249,21 +237,9 @@ impl Terminal {
             .env("LITELLM_API_BASE", base)
             .env("WINDLASS_DATA", place.data())
             .env("TERM", "xterm-256color")
-            .current_dir(place.workspace())
-            .stdin(open()?)
-            .stdout(open()?)
-            .stderr(open()?);
-        // SAFETY: only async-signal-safe calls between fork and exec.
-        unsafe {
-            command.pre_exec(|| {
-                rustix::process::setsid()?;
-                rustix::process::ioctl_tiocsctty(BorrowedFd::borrow_raw(0))?;
-                Ok(())
-            });
-        }
-        let child = command.spawn()?;
-        drop(command);
-        Ok(Self { main: File::from(main), child, written: Vec::new() })
+            .current_dir(place.workspace());
+        let (main, child) = on_terminal(command, 120, 40)?;
+        Ok(Self { main, child, written: Vec::new() })
     }
 
     fn types(&mut self, text: &str) -> Result<()> {

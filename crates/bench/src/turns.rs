@@ -153,9 +153,9 @@ pub fn peak_memory(effort: Effort, name: &str, command: &str) -> Result<Vec<Figu
     let place = BenchDir::new()?;
     let turns = effort.watched_turns();
     let server = Server::start(command, turns, None);
-    let (ours, seen) = watched(&server, turns, place.windlass(&server)?)?;
+    let (ours, seen) = measure_turns(&server, turns, place.windlass(&server)?)?;
     bodies::write(&place.bodies(), &server.last_body(), &seen.bytes)?;
-    let (floor, _) = watched(&server, turns, place.floor(&server, command, 1)?)?;
+    let (floor, _) = measure_turns(&server, turns, place.floor(&server, command, 1)?)?;
     let detail = format!(
         "resident, {:.1} MB proportional; floor {:.1} MB",
         memory::megabytes(ours.proportional),
@@ -166,8 +166,8 @@ pub fn peak_memory(effort: Effort, name: &str, command: &str) -> Result<Vec<Figu
     Ok(vec![peak.at_most(45.0).from(detail)])
 }
 
-fn watched(server: &Server, turns: usize, started: Started) -> Result<(Memory, Observation)> {
-    let watch = Watch::over(started.child.id());
+fn measure_turns(server: &Server, turns: usize, started: Started) -> Result<(Memory, Observation)> {
+    let watch = Watch::start(started.child.id());
     let seen = conversation(server, turns, started);
     Ok((watch.end()?, seen?))
 }

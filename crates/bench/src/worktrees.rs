@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use windlass_core::event::{WorktreeChanged, WorktreeKind, WorktreeState};
 use windlass_workflow::definition::Strategy;
 use windlass_workflow::git::Git;
-use windlass_workflow::merge::{self, Attempt, MergeRequest, Moved, Outlook};
+use windlass_workflow::merge::{self, Attempt, MergePreview, MergeRequest, MoveOutcome};
 use windlass_workflow::worktree::{self, Removal};
 
 use crate::figures::{Figure, Unit};
@@ -178,17 +178,17 @@ fn merge_one(git: &Git, tree: &WorktreeChanged) -> Result<bool> {
         message: "Merge it",
     };
     let had_conflict = match merge::compute(git, &wanted)? {
-        Outlook::Conflict { .. } => {
+        MergePreview::Conflict { .. } => {
             resolve(Path::new(&tree.path))?;
             true
         }
-        Outlook::Clean(_) | Outlook::Nothing { .. } => false,
+        MergePreview::Clean(_) | MergePreview::Nothing { .. } => false,
     };
-    let Outlook::Clean(computed) = merge::compute(git, &wanted)? else {
+    let MergePreview::Clean(computed) = merge::compute(git, &wanted)? else {
         bail!("`{}` cannot be merged", tree.branch);
     };
     let moved = merge::advance(git, "main", &computed, Attempt::First)?;
-    ensure!(moved == Moved::Done, "{moved:?}");
+    ensure!(moved == MoveOutcome::Done, "{moved:?}");
     Ok(had_conflict)
 }
 

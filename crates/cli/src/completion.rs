@@ -20,7 +20,7 @@ pub const VARIABLE: &str = "WINDLASS_COMPLETE";
 /// How many tasks, questions or sessions are offered, the newest.
 const OFFERED: u32 = 50;
 
-/// How much of a goal stands beside an id.
+/// How much of a goal is shown beside an id.
 const GOAL_WIDTH: usize = 60;
 
 /// Answers the shell, if it is the shell that asks. What cannot be completed is left to the shell.
@@ -37,25 +37,27 @@ fn with_ids(command: clap::Command) -> clap::Command {
         return command;
     }
     let command = command.mut_args(|arg| match arg.get_id().as_str() {
-        "task" => arg.add(ArgValueCompleter::new(|typed: &OsStr| offered(typed, tasks))),
-        "question" => arg.add(ArgValueCompleter::new(|typed: &OsStr| offered(typed, questions))),
-        "session" => arg.add(ArgValueCompleter::new(|typed: &OsStr| offered(typed, sessions))),
+        "task" => arg.add(ArgValueCompleter::new(|typed: &OsStr| complete_ids(typed, tasks))),
+        "question" => {
+            arg.add(ArgValueCompleter::new(|typed: &OsStr| complete_ids(typed, questions)))
+        }
+        "session" => arg.add(ArgValueCompleter::new(|typed: &OsStr| complete_ids(typed, sessions))),
         _ => arg,
     });
     command.mut_subcommands(with_ids)
 }
 
 /// An id and what is said of it.
-type Named = (String, String);
+type IdLabel = (String, String);
 
 /// The ids that what is typed may become: their ends, as lists show them, or whole ones.
-fn offered(
+fn complete_ids(
     typed: &OsStr,
-    list: fn(&Coordinator) -> Result<Vec<Named>, Failure>,
+    list: fn(&Coordinator) -> Result<Vec<IdLabel>, Failure>,
 ) -> Vec<CompletionCandidate> {
     let Some(typed) = typed.to_str() else { return Vec::new() };
     let named = open().and_then(|coordinator| list(&coordinator).ok()).unwrap_or_default();
-    let candidate = |(id, about): Named| {
+    let candidate = |(id, about): IdLabel| {
         let short = suffix(&id, SHORT_ID).to_owned();
         let value = [short, id].into_iter().find(|id| begins(id, typed))?;
         Some(CompletionCandidate::new(value).help(Some(about.into())))
@@ -81,14 +83,14 @@ fn data_flag() -> Option<PathBuf> {
     flag.cloned().or_else(|| std::env::var_os("WINDLASS_DATA")).map(PathBuf::from)
 }
 
-fn tasks(coordinator: &Coordinator) -> Result<Vec<Named>, Failure> {
+fn tasks(coordinator: &Coordinator) -> Result<Vec<IdLabel>, Failure> {
     let filter = Filter { limit: Some(OFFERED as usize), ..Filter::default() };
     let rows = coordinator.tasks().rows(&filter)?;
     let named = rows.into_iter().map(|row| (row.id.to_string(), row.goal_summary(GOAL_WIDTH)));
     Ok(named.collect())
 }
 
-fn questions(coordinator: &Coordinator) -> Result<Vec<Named>, Failure> {
+fn questions(coordinator: &Coordinator) -> Result<Vec<IdLabel>, Failure> {
     let open = coordinator.inbox().open()?.into_iter().take(OFFERED as usize);
     let named = open.map(|asked| {
         (asked.row.question.id.to_string(), one_line(&asked.row.question.question, GOAL_WIDTH))
@@ -96,7 +98,7 @@ fn questions(coordinator: &Coordinator) -> Result<Vec<Named>, Failure> {
     Ok(named.collect())
 }
 
-fn sessions(coordinator: &Coordinator) -> Result<Vec<Named>, Failure> {
+fn sessions(coordinator: &Coordinator) -> Result<Vec<IdLabel>, Failure> {
     let rows = coordinator.sessions().newest(OFFERED)?;
     let named = rows.into_iter().map(|row| (row.id.to_string(), row.workspace.unwrap_or_default()));
     Ok(named.collect())

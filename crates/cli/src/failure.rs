@@ -1,15 +1,22 @@
 //! Errors as a person reads them: what happened, to which thing, what to do next, and an exit code.
 
+use std::io;
+
 use crate::config::ConfigErrors;
 use crate::next_action;
 use windlass_coordinator::Error as Coordinated;
 use windlass_core::command::{ResultStatus, TaskResult};
 use windlass_core::commitment::Refusal;
-use windlass_core::error::{ErrorDetails, ErrorType};
+use windlass_core::error::{ErrorDetails, ErrorType, Remedy};
+use windlass_core::question::PERMISSION_OPTIONS;
 use windlass_core::status::TaskStatus;
 
 /// The command line, the configuration or the environment are wrong.
 pub const USAGE: u8 = 2;
+/// It waits for an answer.
+pub const BLOCKED: u8 = 3;
+/// It is paused, or nobody works on it.
+pub const PAUSED: u8 = 4;
 /// Its budget is used up: it waits for a person, or one has stopped it there.
 pub const BUDGET: u8 = 6;
 /// Completed at its deadline, with what there was until then.
@@ -47,7 +54,29 @@ impl Failure {
 
 impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {
-        Self { error, hint: None, code: USAGE }
+        let cause = error.chain().find_map(|cause| cause.downcast_ref::<io::Error>());
+        let hint = cause.and_then(|cause| file_hint(cause.kind())).map(str::to_owned);
+        Self { error, hint, code: USAGE }
+    }
+}
+
+/// What to do about a file that cannot be used.
+const fn file_hint(kind: io::ErrorKind) -> Option<&'static str> {
+    match kind {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory => {
+            Some("check that path, and the directories above it")
+        }
+        io::ErrorKind::PermissionDenied => {
+            Some("check who owns it, and who may read and write there")
+        }
+        io::ErrorKind::ReadOnlyFilesystem => {
+            Some("its file system is read-only: use another place")
+        }
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            Some("free some space: `windlass prune` removes finished tasks")
+        }
+        // The error itself says what there is to know.
+        _ => None,
     }
 }
 
@@ -55,9 +84,9 @@ impl From<ConfigErrors> for Failure {
     fn from(mut errors: ConfigErrors) -> Self {
         let general = errors.0.first().and_then(|error| error.general_hint().map(str::to_owned));
         let hint = match errors.0.as_mut_slice() {
-            // Said once, as what to do next.
+            // Printed once, as what to do next.
             [only] => only.hint.take().or(general),
-            // Each says its own, behind itself.
+            // Each error prints its own hint.
             _ => general,
         };
         Self { error: errors.into(), hint, code: USAGE }
@@ -79,15 +108,18 @@ impl From<Coordinated> for Failure {
 /// What to do next. A new variant does not compile until someone has thought about it.
 fn hint(error: &Coordinated) -> String {
     match error {
-        Coordinated::EmptyGoal => "say what is to be done: `windlass run \"fix the build\"`".into(),
+        Coordinated::EmptyGoal => "say what to do: `windlass run \"fix the build\"`".into(),
         Coordinated::Workspace { .. } => {
             "name a directory that exists and that you can write to with `--workspace DIR`".into()
         }
         Coordinated::SubAgent { root, .. } => {
-            format!("send it to its parent task: `windlass send {root} \"…\"`")
+            format!(
+                "send it to its parent task: `windlass send {root} \"…\"`, or to it alone with `--sub-agent`"
+            )
         }
         Coordinated::WorkspaceTaken { task, .. } => format!(
-            "wait for it, stop it with `windlass cancel {task}`, or add `--share` to work side by side"
+            "wait for it, stop it with `windlass cancel {task}`, add `--share` to work side by side, or only look, \
+             with `--mode research`"
         ),
         Coordinated::Ended { task, status: TaskStatus::Failed } => {
             format!("try it again with `windlass retry {task}`")
@@ -114,9 +146,12 @@ fn hint(error: &Coordinated) -> String {
         {
             "any amount will do, such as `2.50` or `$2`; numbers work too".into()
         }
-        Coordinated::NotAnOption { .. } => {
+        Coordinated::NotAnOption { options, .. }
+            if options.iter().any(|option| option == PERMISSION_OPTIONS[1]) =>
+        {
             "numbers work too, and `y` or `n`; `no, …` tells the agent what to do instead".into()
         }
+        Coordinated::NotAnOption { .. } => "numbers work too; see `windlass inbox`".into(),
         Coordinated::Dependencies { .. } => "it can start when they are done".into(),
         Coordinated::Unhealthy { task, .. } => format!(
             "see `windlass doctor`; after `windlass doctor fix` or `heal`, `windlass resume {task}`"
@@ -132,7 +167,10 @@ fn hint(error: &Coordinated) -> String {
         Coordinated::NotARun { task } => {
             format!("see `windlass workflow status`, and `windlass show {task}`")
         }
-        Coordinated::Equipment { details, .. } => {
+        Coordinated::Equipment { task, details } if details.remedy == Some(Remedy::RepairPath) => {
+            format!("make it usable again, or end the task with `windlass cancel {task}`")
+        }
+        Coordinated::Runner(details) | Coordinated::Equipment { details, .. } => {
             next_action::hint(details).unwrap_or_else(|| "see `windlass config`".into())
         }
         Coordinated::TooManySessions { .. } => {
@@ -182,6 +220,9 @@ fn hint(error: &Coordinated) -> String {
         }
         Coordinated::MissingField { field } => format!("give it with `--{field}`"),
         Coordinated::IssueResolved { .. } => "see `windlass plan issues`".into(),
+        Coordinated::CannotExecute { .. } => {
+            "claim another with `windlass commitments claim ID`; `windlass commitments list --state open` shows them".into()
+        }
         Coordinated::NothingClaimed { .. } => {
             "claim one with `windlass commitments claim ID`; `windlass commitments list` shows what is open".into()
         }
@@ -190,7 +231,7 @@ fn hint(error: &Coordinated) -> String {
         Coordinated::ScheduleEnded { .. } => "see `windlass schedule list`".into(),
         Coordinated::Bus(_) => "check that Redis runs and that `REDIS_URL` names it".into(),
         Coordinated::Agent(_) => {
-            "the task is kept as it is; `windlass show` tells where it stands".into()
+            "the task is kept as it is; see its state with `windlass show`".into()
         }
         Coordinated::Job(_) => {
             "this is a bug in windlass; start it again, and the task resumes".into()
@@ -204,7 +245,9 @@ fn store_hint(error: &windlass_store::Error) -> String {
     let elsewhere = "keep data elsewhere with `--data DIR` (WINDLASS_DATA)";
     match error {
         Error::Directory { .. } | Error::DirectoryNotWritable { .. } => elsewhere.into(),
-        Error::ReadOnly { path } => format!("make `{}` writable, or {elsewhere}", path.display()),
+        Error::ReadOnly { cause, .. } => {
+            format!("make `{}` writable, or {elsewhere}", cause.display())
+        }
         Error::NotADatabase { path } => format!(
             "move `{}` aside if it is not needed, or {elsewhere}; nothing was changed",
             path.display()
@@ -226,6 +269,9 @@ fn store_hint(error: &windlass_store::Error) -> String {
                 .into()
         }
         Error::Busy { .. } => "see which program holds the database open, and try again".into(),
+        Error::File { path, source } if source.kind() == io::ErrorKind::PermissionDenied => {
+            format!("make `{}` readable and writable for you, or {elsewhere}", path.display())
+        }
         Error::Database { .. }
         | Error::File { .. }
         | Error::Unreadable { .. }
@@ -288,8 +334,8 @@ fn refusal_hint(refusal: &Refusal) -> String {
             )
         }
         Refusal::WrongState { id, .. } => format!(
-            "the order is claim, capture, submit, approve or reject; `windlass commitments show {id}` says \
-             where it stands"
+            "the order is claim, capture, submit, approve or reject; `windlass commitments show {id}` shows \
+             its state"
         ),
         Refusal::NotTheClaimer { id, .. } => {
             format!("see who holds it with `windlass commitments show {id}`")
@@ -317,8 +363,8 @@ pub fn exit_code(result: &TaskResult) -> u8 {
         ResultStatus::Completed => 0,
         ResultStatus::Failed if error == Some(ErrorType::Budget) => BUDGET,
         ResultStatus::Failed => 1,
-        ResultStatus::BlockedUser => 3,
-        ResultStatus::Paused => 4,
+        ResultStatus::BlockedUser => BLOCKED,
+        ResultStatus::Paused => PAUSED,
         ResultStatus::Cancelled => 5,
     }
 }

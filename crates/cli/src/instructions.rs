@@ -6,10 +6,13 @@
 //! - At most [`MAX_BYTES`] in all; the nearest are kept whole, and what is left out is said.
 //! - A file that leads out of the repository is not read: an untrusted project must not choose which of
 //!   the user's files a model sees.
+//! - Hidden characters are marked: a model reads nothing that a person who reads the file does not see.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use windlass_core::model_text::neutralize;
+use windlass_core::shown::shown_path;
 use windlass_core::text::prefix;
 use windlass_skills::regular;
 
@@ -27,7 +30,7 @@ pub fn load(workspace: &Path, top: &Path) -> Option<String> {
     let mut parts = Vec::new();
     for directory in workspace.ancestors().take_while(|directory| directory.starts_with(&root)) {
         let Some((path, text)) = nearest(directory, &root) else { continue };
-        let name = path.strip_prefix(&root).unwrap_or(&path).display().to_string();
+        let name = shown_path(path.strip_prefix(&root).unwrap_or(&path));
         let kept = prefix(text.trim_end(), room);
         let cut = kept.len() < text.trim_end().len();
         room -= kept.len();
@@ -50,7 +53,7 @@ fn nearest(directory: &Path, root: &Path) -> Option<(PathBuf, String)> {
         // One byte more than fits, so that a cut is noticed.
         let most = MAX_BYTES as u64 + 1;
         regular::open(&real).ok()?.take(most).read_to_end(&mut bytes).ok()?;
-        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let text = neutralize(&String::from_utf8_lossy(&bytes));
         (!text.trim().is_empty()).then_some((path, text))
     })
 }
@@ -75,6 +78,14 @@ mod tests {
             fs::write(path, text).unwrap();
         }
         directory
+    }
+
+    #[test]
+    fn hidden_characters_of_instructions_are_marked() {
+        let hidden = "use\u{200b} tabs\u{202e}\u{e0041} \u{1b}[2J\u{9b}\n";
+        let project = project(&[("AGENTS.md", hidden)]);
+        let marked = "## AGENTS.md\n\nuse\\u{200B} tabs\\u{202E}\\u{E0041} ␛[2J\u{fffd}";
+        assert_eq!(loaded(project.path()).unwrap(), marked);
     }
 
     #[test]

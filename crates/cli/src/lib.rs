@@ -19,6 +19,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use windlass_core::shown;
 use windlass_term::TerminalStyle;
 
 use crate::args::Args;
@@ -40,9 +41,11 @@ pub fn run(args: impl IntoIterator<Item = OsString>, hooks: Hooks) -> ExitCode {
     let words = with_command(args);
     let args = match parse(&words) {
         Ok(args) => args,
-        Err(error) => return ExitCode::from(unparsed(typos::suggest(error, &words), &words)),
+        Err(error) => {
+            return ExitCode::from(print_parse_error(typos::suggest(error, &words), &words));
+        }
     };
-    match commands::dispatch(args, hooks).and_then(printed) {
+    match commands::dispatch(args, hooks).and_then(check_printed) {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
             show::error(&failure);
@@ -60,7 +63,7 @@ fn parse(words: &[OsString]) -> Result<Args, clap::Error> {
 }
 
 /// A result that did not reach its file must not look as if it had.
-fn printed(code: u8) -> Result<u8, failure::Failure> {
+fn check_printed(code: u8) -> Result<u8, failure::Failure> {
     match show::lost_results() {
         None => Ok(code),
         Some(error) => Err(failure::Failure {
@@ -71,7 +74,7 @@ fn printed(code: u8) -> Result<u8, failure::Failure> {
     }
 }
 
-/// `windlass -p GOAL` is short for `windlass run -p GOAL` (MS-192), also behind options.
+/// `windlass -p GOAL` is short for `windlass run -p GOAL` (MS-192), also after options.
 fn with_command(mut args: Vec<OsString>) -> Vec<OsString> {
     let is_option = |word: &OsString| word.as_encoded_bytes().starts_with(b"-");
     if !args.get(1).is_some_and(is_option) {
@@ -90,17 +93,28 @@ fn with_command(mut args: Vec<OsString>) -> Vec<OsString> {
 }
 
 /// Prints help, the version or what is wrong with a command line, each to its own stream.
-fn unparsed(error: clap::Error, words: &[OsString]) -> u8 {
+fn print_parse_error(error: clap::Error, words: &[OsString]) -> u8 {
     let style = TerminalStyle::detect();
     let paint = if error.use_stderr() { style.notes } else { style.results };
     let text = error.render();
-    let text = if paint.on { text.ansi().to_string() } else { text.to_string() };
+    let is_hidden = |word: &OsString| word.to_string_lossy().chars().any(shown::is_hidden);
+    let text = match error.use_stderr() && words.iter().any(is_hidden) {
+        // It repeats words of the command line.
+        true => shown::shown(&text.to_string()),
+        false if paint.on => text.ansi().to_string(),
+        false => text.to_string(),
+    };
     match error.use_stderr() {
         true => show::note(with_backticks(&text).trim_end()),
         false => show::out(text.trim_end()),
     }
-    if let Some(goal) = meant_as_goal(&error, words) {
+    if let Some(goal) = goal_without_run(&error, words) {
         show::note(&format!("\nhint: a goal is one argument: windlass run {goal:?}"));
+    }
+    if typos::text_like_option(&error, words).is_some() {
+        show::note(
+            "\nhint: put `--` before a text that begins with `-`, and options before the `--`",
+        );
     }
     if error.kind() == ErrorKind::UnknownArgument
         && words.get(1).is_some_and(|word| word == "explain")
@@ -120,13 +134,13 @@ fn with_backticks(text: &str) -> String {
 }
 
 /// The goal that somebody wrote without `run`, or without quotes.
-fn meant_as_goal(error: &clap::Error, words: &[OsString]) -> Option<String> {
+fn goal_without_run(error: &clap::Error, words: &[OsString]) -> Option<String> {
     let is_help = words.get(1).is_some_and(|word| word == "help");
     if is_help || error.get(ContextKind::SuggestedSubcommand).is_some() {
         return None;
     }
     let (kind, place) = match error.kind() {
-        // Behind a known command it is no goal.
+        // After a known command it is not a goal.
         ErrorKind::InvalidSubcommand if args::parser().find_subcommand(words.get(1)?).is_some() => {
             return None;
         }

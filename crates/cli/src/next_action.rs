@@ -91,7 +91,7 @@ pub fn retry_words(error: Option<&ErrorDetails>, task: TaskId) -> String {
     }
     match error {
         Some(error) if !error.retryable && remedy.is_none() => {
-            format!("see what happened with: windlass show {task}")
+            format!("see what happened with: windlass show {task}\ntry again with: {command}")
         }
         Some(error) if !error.retryable => format!("after that, try again with: {command}"),
         Some(_) | None => format!("try again with: {command}"),
@@ -121,6 +121,9 @@ const fn advice_words(advice: Advice) -> &'static str {
             "`windlass prune` removes finished tasks; `keep_days` in [store] does so daily"
         }
         Advice::RestartProcesses => "restart `windlass serve`; resume what a terminal drives",
+        Advice::CheckModelServer => {
+            "start its server, or name another with `--model` or in the configuration"
+        }
     }
 }
 
@@ -131,7 +134,9 @@ pub const fn remedy_words(remedy: Remedy) -> &'static str {
             "check that the model server runs and that its address is right (LITELLM_API_BASE, \
              OPENAI_BASE_URL or ANTHROPIC_BASE_URL)"
         }
-        Remedy::WaitForModelServer => "the model server failed; wait a while",
+        Remedy::WaitForModelServer => {
+            "wait a while; `windlass models --test` says whether it answers again"
+        }
         Remedy::CheckModelAddress => "check the address: another program answers there",
         Remedy::CheckCertificate => "check the base URL's scheme and the server's certificate",
         Remedy::SetModelKey => "check that key; `windlass models --test` tries it",
@@ -185,12 +190,17 @@ pub const fn remedy_words(remedy: Remedy) -> &'static str {
         Remedy::UseHostSandbox => {
             "`--sandbox host` runs commands without isolation, if that is what you want"
         }
+        Remedy::RepairPath => {
+            "make it usable again, or end the task with `windlass cancel`; nothing was run"
+        }
         Remedy::ApproveByAnother => {
             "let somebody else approve it with `windlass commitments approve`"
         }
         Remedy::ResumeRun => {
             "`windlass workflow status` shows the steps; a resumed run tries the one that failed again"
         }
+        Remedy::SeeSkills => "`windlass skills list` shows what each skill needs",
+        Remedy::CheckConfiguration => "see `windlass config`",
     }
 }
 

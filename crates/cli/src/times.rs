@@ -6,6 +6,7 @@ use jiff::{SignedDuration, Timestamp, civil};
 
 use crate::failure::Failure;
 
+const LENGTHS: &str = "write a length of time like `90s` or `PT1H`";
 const FORMS: &str = "write it like `2026-12-24 18:00`, `2026-12-24T18:00:00Z`, `2h` or `PT30M`";
 
 /// A moment: given as such, by the clock of a zone, or as a time from now.
@@ -27,10 +28,12 @@ pub fn moment(text: &str, now: Timestamp, zone: &TimeZone) -> Result<Timestamp, 
 
 /// A length of time, such as `90s`, `2h 30m` or `PT1H`; more than nothing.
 pub fn duration(text: &str) -> Result<SignedDuration, Failure> {
-    let length: Option<SignedDuration> = text.trim().parse().ok();
-    length.filter(SignedDuration::is_positive).ok_or_else(|| {
-        Failure::usage(format!("`{text}` is not a length of time"), "write it like `90s` or `PT1H`")
-    })
+    let wrong = |problem| Failure::usage(format!("`{text}` is {problem}"), LENGTHS);
+    let length: SignedDuration = text.trim().parse().map_err(|_| wrong("not a length of time"))?;
+    match length.is_positive() {
+        true => Ok(length),
+        false => Err(wrong("not longer than 0 s")),
+    }
 }
 
 #[cfg(test)]

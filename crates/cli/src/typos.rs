@@ -68,12 +68,22 @@ pub fn suggest(mut error: clap::Error, words: &[OsString]) -> clap::Error {
         ErrorKind::UnknownArgument => (ContextKind::SuggestedArg, ContextKind::InvalidArg),
         _ => return error,
     };
-    let Some(ContextValue::String(wrong)) = error.get(wrong).cloned() else { return error };
+    let context = wrong;
+    let Some(ContextValue::String(wrong)) = error.get(context).cloned() else { return error };
+    if let Some(text) = text_like_option(&error, words) {
+        // The parser names the first letters of it.
+        error.insert(context, ContextValue::String(text));
+        error.remove(ContextKind::Suggested);
+        error.remove(ContextKind::SuggestedArg);
+        return error;
+    }
     let parser = args::parser();
-    let command = named(&parser, words);
+    let command = find_command(&parser, words);
     let known: Vec<String> = match kind {
         ContextKind::SuggestedArg => {
-            let arguments = command.get_arguments().chain(parser.get_arguments());
+            // Of those at the top, a command takes the global ones.
+            let global = parser.get_arguments().filter(|argument| argument.is_global_set());
+            let arguments = command.get_arguments().chain(global);
             arguments.filter_map(|arg| Some(format!("--{}", arg.get_long()?))).collect()
         }
         _ => command.get_subcommands().map(|command| command.get_name().to_owned()).collect(),
@@ -85,7 +95,7 @@ pub fn suggest(mut error: clap::Error, words: &[OsString]) -> clap::Error {
         let mut names = SYNONYMS.iter().filter(|(other, _)| *other == word);
         names.find_map(|(_, name)| known.iter().find(|known| known == name).cloned())
     };
-    // What is not near is no help: the parser would name `cost` for `lst`.
+    // A name that is not close does not help: the parser would suggest `cost` for `lst`.
     let has_guess = error.remove(kind).is_some();
     let meant = nearest(&wrong, &known).or_else(synonym);
     if has_guess || meant.is_some() {
@@ -103,15 +113,33 @@ pub fn suggest(mut error: clap::Error, words: &[OsString]) -> clap::Error {
     error
 }
 
+/// The text that the parser took for an option, because it begins with `-`. An option is `-x` or `--word`.
+pub fn text_like_option(error: &clap::Error, words: &[OsString]) -> Option<String> {
+    let Some(ContextValue::String(wrong)) = error.get(ContextKind::InvalidArg) else { return None };
+    let parser = args::parser();
+    if error.kind() != ErrorKind::UnknownArgument
+        || find_command(&parser, words).get_positionals().next().is_none()
+    {
+        return None;
+    }
+    let is_text = |word: &&str| {
+        let letters = word.trim_start_matches('-');
+        word.contains(char::is_whitespace) || !letters.starts_with(char::is_alphabetic)
+    };
+    let mut given = words.iter().skip(1).filter_map(|word| word.to_str());
+    let text = given.find(|word| word.starts_with(wrong.as_str()) && word.starts_with('-'))?;
+    Some(text).filter(is_text).map(str::to_owned)
+}
+
 /// How the command is used that the words name.
 fn usage(mut parser: clap::Command, words: &[OsString]) -> clap::builder::StyledStr {
-    // Names a subcommand with what stands before it.
+    // Names a subcommand with the words before it.
     parser.build();
-    named(&parser, words).clone().render_usage()
+    find_command(&parser, words).clone().render_usage()
 }
 
 /// The command that the words name, as far as they name one.
-fn named<'a>(parser: &'a clap::Command, words: &[OsString]) -> &'a clap::Command {
+fn find_command<'a>(parser: &'a clap::Command, words: &[OsString]) -> &'a clap::Command {
     let mut command = parser;
     for word in words.iter().skip(1).filter_map(|word| word.to_str()) {
         // `help` is followed by the name of a command too.
@@ -162,6 +190,7 @@ mod tests {
             ("windlass run x --sanbox host", "--sandbox"),
             ("windlass run x --profile trusted", "--permission-profile"),
             ("windlass tasks --jsno", "--json"),
+            ("windlass serve --model x", "nothing"),
             ("windlass taks", "tasks"),
             ("windlass rnu x", "run"),
             ("windlass staus", "status"),

@@ -1,6 +1,10 @@
 //! What tasks and people put into files: one handle for each kind.
 
-use crate::{Changes, Coordinator, Deliverables, Outputs, Pictures};
+use windlass_core::event::Event;
+use windlass_core::id::TaskId;
+
+use crate::views::Compaction;
+use crate::{Changes, Coordinator, Deliverables, Error, Outputs, Pictures};
 
 /// What commands printed, and the pictures and files of tasks.
 #[derive(Clone, Copy)]
@@ -27,5 +31,15 @@ impl<'a> Artifacts<'a> {
     /// What tasks have published.
     pub fn deliverables(self) -> Deliverables<'a> {
         Deliverables { coordinator: self.coordinator }
+    }
+
+    /// Every compaction of a task, oldest first: where what it dropped can be read.
+    pub fn compactions(self, task: TaskId) -> Result<Vec<Compaction>, Error> {
+        let records = self.coordinator.tasks().journal(task)?;
+        let found = records.into_iter().filter_map(|record| match record.event {
+            Event::CompactionEnd(end) => Some(Compaction { at: record.at, end }),
+            _ => None,
+        });
+        Ok(found.collect())
     }
 }

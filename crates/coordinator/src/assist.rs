@@ -65,7 +65,8 @@ impl Assist<'_> {
             let reply = model.reply(&transcript, &options, &mut |_| {}).await;
             let reply = reply.map_err(|error| unusable(windlass_agent::model_error(&error)))?;
             assistance.model = Some(model.name().to_string());
-            assistance.answer = Some(reply.text);
+            let secrets = self.coordinator.store.secrets().known();
+            assistance.answer = Some(secrets.redact(&reply.text).into_owned());
         }
         Ok(assistance)
     }
@@ -93,7 +94,7 @@ fn fill(state: &TaskState, journal: &[Record]) -> String {
     text + rest
 }
 
-/// The last calls and what they came to, oldest first.
+/// The last calls and their outcomes, oldest first.
 fn calls(journal: &[Record]) -> String {
     let lines = journal.iter().filter_map(|record| match &record.event {
         Event::ToolCall(call) => Some(format!("- {} {}", call.tool, call.arguments)),

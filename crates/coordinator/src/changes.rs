@@ -1,5 +1,7 @@
-//! What tasks have changed in files, from the journal's hashes and the versions that are kept of each file.
-//! What commands change is not known here.
+//! What tasks have changed in files, from the journal's hashes and the versions that are kept of each file: there what
+//! commands change is not known. Of a workflow run git knows it, whoever has changed it.
+
+mod of_run;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -37,8 +39,23 @@ impl Changes<'_> {
         Ok(self.of(task)?.into_iter().map(|diff| diff.file).collect())
     }
 
-    /// What they have changed, by path.
+    /// What they have changed, by path. Of a run whose steps work in a repository, what git has.
     pub fn of(self, task: TaskId) -> Result<Vec<FileDiff>, Error> {
+        match self.of_run(task)? {
+            // Git has the files as they are.
+            Some(found) => Ok(found.into_iter().map(|file| self.without_keys(file)).collect()),
+            None => self.of_calls(task),
+        }
+    }
+
+    fn without_keys(self, file: FileDiff) -> FileDiff {
+        let secrets = self.coordinator.store.secrets().known();
+        let diff = file.diff.map(|diff| secrets.redact(&diff).into_owned());
+        FileDiff { diff, ..file }
+    }
+
+    /// What their `edit` and `write` calls have changed, by path.
+    fn of_calls(self, task: TaskId) -> Result<Vec<FileDiff>, Error> {
         let versions = self.versions(task)?;
         let changed =
             versions.into_iter().filter(|(_, one)| one.before.as_ref() != Some(&one.after));
@@ -52,17 +69,7 @@ impl Changes<'_> {
             None => Some(String::new()),
         };
         let texts = before.zip(self.text(&versions.after)?);
-        let Some((before, after)) = texts else {
-            return Ok(FileDiff { file: ChangedFile { path, is_new, lines: None }, diff: None });
-        };
-        let diff = TextDiff::configure().timeout(DIFF_TIME).diff_lines(&before, &after);
-        let count = |tag: ChangeTag| diff.iter_all_changes().filter(|one| one.tag() == tag).count();
-        let lines = Some((count(ChangeTag::Insert), count(ChangeTag::Delete)));
-        let old = if is_new { "/dev/null".to_owned() } else { format!("a/{path}") };
-        let mut unified = diff.unified_diff();
-        let text =
-            unified.context_radius(DIFF_CONTEXT).header(&old, &format!("b/{path}")).to_string();
-        Ok(FileDiff { file: ChangedFile { path, is_new, lines }, diff: Some(text) })
+        Ok(compare(path, is_new, texts))
     }
 
     /// The text of a version, where it is kept and is text.
@@ -103,6 +110,20 @@ impl Changes<'_> {
         }
         Ok(versions)
     }
+}
+
+/// The difference of two texts; without them only that the file has changed.
+fn compare(path: String, is_new: bool, texts: Option<(String, String)>) -> FileDiff {
+    let Some((before, after)) = texts else {
+        return FileDiff { file: ChangedFile { path, is_new, lines: None }, diff: None };
+    };
+    let diff = TextDiff::configure().timeout(DIFF_TIME).diff_lines(&before, &after);
+    let count = |tag: ChangeTag| diff.iter_all_changes().filter(|one| one.tag() == tag).count();
+    let lines = Some((count(ChangeTag::Insert), count(ChangeTag::Delete)));
+    let old = if is_new { "/dev/null".to_owned() } else { format!("a/{path}") };
+    let mut unified = diff.unified_diff();
+    let text = unified.context_radius(DIFF_CONTEXT).header(&old, &format!("b/{path}")).to_string();
+    FileDiff { file: ChangedFile { path, is_new, lines }, diff: Some(text) }
 }
 
 /// Whether a file is the agent's own: its plan, its notes, what it keeps for itself.

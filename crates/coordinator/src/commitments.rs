@@ -1,11 +1,16 @@
 //! Commitments: promised work, who has claimed it, what proves it, and what was said of it.
 
+use std::path::Path;
+
+use windlass_core::axes::Axes;
+use windlass_core::command::TaskCommand;
 use windlass_core::commitment::{
     Actor, Commitment, CommitmentOpened, CommitmentState, Evidence, EvidenceKind, Order, Party,
     Refusal, check_evidence,
 };
 use windlass_core::id::{CommitmentId, EvidenceId, SessionId, TaskId};
 use windlass_core::question::{QuestionKind, ReviewAnswer};
+use windlass_core::role::Role;
 use windlass_store::{CommitmentFilter, CommitmentRow, NewProof, QuestionState};
 
 use crate::{Coordinator, Error};
@@ -57,7 +62,7 @@ impl Commitments<'_> {
         Ok(self.coordinator.store.commitments().open(id, now, opened).await?)
     }
 
-    /// Claims, hands in, judges or releases a commitment.
+    /// Claims, submits, judges or releases a commitment.
     pub async fn act(self, id: CommitmentId, order: Order, by: &str) -> Result<Commitment, Error> {
         let verdict = match &order {
             Order::Approve(_) => Some(ReviewAnswer::Approve),
@@ -112,11 +117,77 @@ impl Commitments<'_> {
         Ok(self.coordinator.store.commitments().list(filter)?)
     }
 
-    /// What is claimed for a session: by one of its tasks, or by the person whose it is.
-    pub fn held_in(self, session: SessionId) -> Result<Vec<CommitmentRow>, Error> {
-        let row = self.coordinator.store.sessions().get(session)?;
-        let user = row.and_then(|row| row.user_id);
-        Ok(self.coordinator.store.commitments().held_in(session, user.as_deref())?)
+    /// What is claimed for a session: by one of its tasks, or in its project by the owner of the session.
+    pub fn claimed_in(self, session: SessionId) -> Result<Vec<CommitmentRow>, Error> {
+        let (user, project) = self.owner_and_project(session)?;
+        let store = &self.coordinator.store;
+        Ok(windlass_agent::commitments_held(store, session, user.as_deref(), project.as_deref())?)
+    }
+
+    /// Whose a session is, and the project that it works in.
+    fn owner_and_project(
+        self,
+        session: SessionId,
+    ) -> Result<(Option<String>, Option<String>), Error> {
+        let Some(row) = self.coordinator.store.sessions().get(session)? else {
+            return Ok((None, None));
+        };
+        let project = row.workspace.map(|workspace| self.project_of(Path::new(&workspace)));
+        Ok((row.user_id, project))
+    }
+
+    /// The project of a directory, as commitments name it.
+    pub(crate) fn project_of(self, directory: &Path) -> String {
+        let boundary = self.coordinator.agents.site(directory).boundary;
+        boundary.unwrap_or_else(|| directory.display().to_string())
+    }
+
+    /// Refuses a role that needs a claimed commitment where the session has none.
+    pub(crate) fn check_role_in(self, session: SessionId, role: Role) -> Result<(), Error> {
+        let (user, project) = self.owner_and_project(session)?;
+        self.check_role(role, session, user.as_deref(), project.as_deref())
+    }
+
+    /// The same for a task that begins in this project (AX-056). What is submitted is not worked on any more, and what
+    /// a person has claimed in another project is not worked on here.
+    pub(crate) fn check_role(
+        self,
+        role: Role,
+        session: SessionId,
+        user: Option<&str>,
+        project: Option<&str>,
+    ) -> Result<(), Error> {
+        if !role.requires_commitment() {
+            return Ok(());
+        }
+        let store = &self.coordinator.store;
+        let here = windlass_agent::commitments_held(store, session, user, project)?;
+        if here.iter().any(|row| row.state == CommitmentState::Claimed) {
+            return Ok(());
+        }
+        let others = store.commitments().claimed_in(session, user)?;
+        let Some(row) = here.into_iter().chain(others).next() else {
+            return Err(Error::NothingClaimed { session });
+        };
+        let problem = match (row.state, row.project) {
+            (CommitmentState::Claimed, Some(project)) => format!("belongs to `{project}`"),
+            (state, _) => format!("is {state}"),
+        };
+        Err(Error::CannotExecute { id: row.id, problem })
+    }
+
+    /// The axes of a task in this directory that may begin in a role.
+    pub(crate) fn axes_for(
+        self,
+        command: &TaskCommand,
+        axes: Axes,
+        user: Option<&str>,
+        directory: Option<&Path>,
+    ) -> Result<Axes, Error> {
+        let Some(role) = command.execution_config.role else { return Ok(axes) };
+        let project = directory.map(|directory| self.project_of(directory));
+        self.check_role(role, command.session_id, user, project.as_deref())?;
+        Ok(role.axes(axes))
     }
 
     /// The content of a piece of evidence; `None` where nothing but an address is kept.

@@ -8,13 +8,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use windlass_agent::History;
-use windlass_core::event::{Event, Record};
+use windlass_core::event::{Event, KINDS_WITH_USAGE, Record};
 use windlass_core::id::TaskId;
 use windlass_store::{Filter, Sum};
 
 use crate::metrics::Metrics;
 use crate::trigger::TriggerStream;
-use crate::views::cost::{KINDS_WITH_USAGE, usage_of};
+use crate::views::cost::used_by;
 use crate::views::{CostReport, CostSum};
 use crate::{Coordinator, Error};
 
@@ -57,8 +57,8 @@ struct CostSums {
 
 impl CostSums {
     fn add(&mut self, event: &Event) {
-        if let Some((model, usage)) = usage_of(event) {
-            self.models.entry(model.to_owned()).or_default().add(usage);
+        if let Some(used) = used_by(event) {
+            self.models.entry(used.model.to_owned()).or_default().add(&used);
         }
     }
 }
@@ -85,9 +85,9 @@ impl Costs<'_> {
         let filter = Filter { roots: true, limit: limit_and_one, ..Filter::default() };
         let rows = self.coordinator.tasks().rows(&filter)?;
         report.has_older_tasks = rows.len() > limit;
-        for row in rows.iter().take(limit).filter(|row| row.turns > 0) {
+        for row in rows.iter().take(limit) {
             let of_task = self.of(row.id)?;
-            if !of_task.is_simulated() {
+            if !of_task.models.is_empty() && !of_task.is_simulated() {
                 report.tasks.insert(row.id, of_task.total);
             }
         }
@@ -99,7 +99,7 @@ impl Costs<'_> {
         let mut metrics = {
             let mut known = self.coordinator.sums.lock().unwrap_or_else(PoisonError::into_inner);
             let (sums, pos) = match known.take() {
-                Some((sums, pos)) => self.continued(sums, pos)?,
+                Some((sums, pos)) => self.add_new_events(sums, pos)?,
                 None => self.sums()?,
             };
             let metrics = sums.metrics.clone();
@@ -108,7 +108,7 @@ impl Costs<'_> {
         };
         let stream = TriggerStream::UserMessageReceived.as_str();
         for (decision, count) in self.coordinator.store.triggers().counts(stream)? {
-            metrics.routed(&decision, count);
+            metrics.count_routed(&decision, count);
         }
         Ok(metrics)
     }
@@ -131,7 +131,7 @@ impl Costs<'_> {
     }
 
     /// The kept sums of a name, and the position of the last event in them.
-    fn kept<T: Default + DeserializeOwned>(self, name: &str) -> Result<(T, i64), Error> {
+    fn read_sums<T: Default + DeserializeOwned>(self, name: &str) -> Result<(T, i64), Error> {
         let Some(Sum { pos, body }) = self.coordinator.store.journal().sums().get(name)? else {
             return Ok((T::default(), 0));
         };
@@ -141,13 +141,13 @@ impl Costs<'_> {
 
     /// The kept sums and what came after them; and the position of the last event in them.
     fn sums(self) -> Result<(Sums, i64), Error> {
-        let (sums, pos) = self.kept(ALL_SUMS)?;
-        self.continued(sums, pos)
+        let (sums, pos) = self.read_sums(ALL_SUMS)?;
+        self.add_new_events(sums, pos)
     }
 
     /// The same of costs alone. Only events that cost something are read.
     fn cost_sums(self) -> Result<(CostSums, i64), Error> {
-        let (of_all, of_costs) = (self.kept(ALL_SUMS)?, self.kept(COST_SUMS)?);
+        let (of_all, of_costs) = (self.read_sums(ALL_SUMS)?, self.read_sums(COST_SUMS)?);
         let (mut sums, mut pos): (CostSums, i64) =
             if of_all.1 > of_costs.1 { of_all } else { of_costs };
         // What is appended from here on counts the next time.
@@ -169,7 +169,7 @@ impl Costs<'_> {
     }
 
     /// The same from sums that are known already.
-    fn continued(self, mut sums: Sums, mut pos: i64) -> Result<(Sums, i64), Error> {
+    fn add_new_events(self, mut sums: Sums, mut pos: i64) -> Result<(Sums, i64), Error> {
         loop {
             match self.coordinator.store.journal().since(pos, PAGE) {
                 Ok(records) => {

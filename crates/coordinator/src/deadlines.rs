@@ -7,15 +7,13 @@ use windlass_core::id::{InjectionId, TaskId};
 use windlass_core::injection::{Control, Injection};
 use windlass_core::schedule::{DeadlineAction, Expiry};
 use windlass_core::state::TaskState;
+use windlass_store::DEADLINE_TRIGGER;
 
 use crate::router::Router;
-use crate::{Coordinator, Error, Handled};
+use crate::{Coordinator, Error, TriggerOutcome};
 
 /// The longest sleep before a deadline is looked at again.
 const LONGEST_SLEEP: Duration = Duration::from_secs(60);
-
-/// Under which name a deadline is remembered as acted on; the store knows it too.
-const DEADLINE: &str = "deadline";
 
 /// Acts on deadlines.
 #[derive(Clone, Copy)]
@@ -29,29 +27,32 @@ impl<'a> Deadlines<'a> {
     }
 
     /// A deadline has passed: once, its action is carried out, and the person is notified.
-    pub(crate) async fn act_on(self, task: TaskId) -> Result<Handled, Error> {
-        let nothing = |reason: &str| Ok(Handled::Nothing { reason: reason.to_owned() });
-        let unknown = || windlass_store::Error::UnknownTask(task.to_string());
-        let row = self.coordinator.store.tasks().get(task)?.ok_or_else(unknown)?;
+    pub(crate) async fn act_on(self, task: TaskId) -> Result<TriggerOutcome, Error> {
+        let nothing = |reason: &str| Ok(TriggerOutcome::Nothing { reason: reason.to_owned() });
+        let row = self.coordinator.tasks().require_row(task)?;
         let (now, name) = (self.coordinator.now(), task.to_string());
         if row.deadline.is_none_or(|deadline| deadline > now) {
             return nothing("its deadline has not passed");
         }
         if row.status.is_terminal()
-            || self.coordinator.store.triggers().decision(DEADLINE, &name)?.is_some()
+            || self.coordinator.store.triggers().decision(DEADLINE_TRIGGER, &name)?.is_some()
         {
             return nothing("its deadline was acted on");
         }
         let action = row.deadline_action;
-        let id = InjectionId::derived(&name, DEADLINE);
+        let id = InjectionId::derived(&name, DEADLINE_TRIGGER);
         let why = "its deadline has passed".to_owned();
         let handled = self.expire(id, task, action.into(), &why).await?;
         if action == DeadlineAction::PauseAndNotify {
             let words = format!("{task} is paused: {why}; resume it, or cancel it");
-            let request = Some(format!("{DEADLINE}-{task}"));
+            let request = Some(format!("{DEADLINE_TRIGGER}-{task}"));
             Router::of(self.coordinator).notify(row.session_id, Some(task), request, words).await?;
         }
-        self.coordinator.store.triggers().decide(DEADLINE, &name, action.to_string(), now).await?;
+        self.coordinator
+            .store
+            .triggers()
+            .decide(DEADLINE_TRIGGER, &name, action.to_string(), now)
+            .await?;
         Ok(handled)
     }
 
@@ -81,12 +82,12 @@ impl<'a> Deadlines<'a> {
         task: TaskId,
         action: Expiry,
         why: &str,
-    ) -> Result<Handled, Error> {
+    ) -> Result<TriggerOutcome, Error> {
         let injection = Injection::control(id, Control::Expire { action }).with_content(why);
         match self.coordinator.messages().inject(task, injection).await {
             Ok(_) => {}
             Err(Error::Store(windlass_store::Error::TaskEnded { status, .. })) => {
-                return Ok(Handled::Nothing { reason: format!("{task} is {status}") });
+                return Ok(TriggerOutcome::Nothing { reason: format!("{task} is {status}") });
             }
             Err(error) => return Err(error),
         }
@@ -97,6 +98,6 @@ impl<'a> Deadlines<'a> {
             Err(error) => return Err(error),
         };
         self.coordinator.queue().wake();
-        Ok(Handled::Steered { task, words })
+        Ok(TriggerOutcome::Steered { task, words })
     }
 }

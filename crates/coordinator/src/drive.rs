@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
-use windlass_agent::{Agent, History, Journal, Memory, Parts, Preview, Tree};
+use windlass_agent::{Agent, History, Journal, MemorySource, Parts, Preview, Tree};
 use windlass_core::axes::Axes;
 use windlass_core::command::{ResultStatus, TaskResult};
 use windlass_core::ending::Ending;
@@ -23,18 +23,18 @@ use windlass_workflow::RunnerPlace;
 use windlass_workflow::runner::Runner;
 
 use crate::deadlines::Deadlines;
-use crate::health::{Admitted, Check, Fixed, RepairPolicy};
+use crate::health::{Admission, Check, FixReport, RepairPolicy};
 use crate::skill_proposals::SkillPolicy;
-use crate::task_leases::Stopped;
+use crate::task_leases::StoppedTask;
 use crate::workplaces::Workplaces;
 use crate::{Activity, Coordinator, Error, Tasks};
 
-/// A future behind the object-safe seam.
+/// A future of an object-safe trait.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Makes agents; the wiring at the top implements it, because it alone knows every part.
 pub trait AgentFactory: Send + Sync {
-    /// The parts of an agent for this task, or why there is none.
+    /// The parts of an agent for this task, or why there can be no agent.
     fn make<'a>(
         &'a self,
         task: &'a TaskState,
@@ -47,7 +47,7 @@ pub trait AgentFactory: Send + Sync {
         Site::default()
     }
 
-    /// A text as an agent is to read it, where it calls a skill by `/name`; `None` where it does not.
+    /// The text that an agent reads in place of a text that calls a skill by `/name`; `None` for any other text.
     fn expand(
         &self,
         _directory: Option<&str>,
@@ -62,7 +62,7 @@ pub trait AgentFactory: Send + Sync {
         Ok(Vec::new())
     }
 
-    /// A model as a person names it, in full, or why it cannot be used.
+    /// The full name of a model that a person names, or why it cannot be used.
     fn check_model(&self, _directory: Option<&str>, name: &str) -> Result<String, ErrorDetails> {
         Ok(name.to_owned())
     }
@@ -82,13 +82,13 @@ pub trait AgentFactory: Send + Sync {
         Box::pin(std::future::ready(Vec::new()))
     }
 
-    /// Those that are made before each dispatch, because they cost next to nothing.
+    /// The cheap checks, which run before each dispatch.
     fn dispatch_checks(&self, _directory: &Path) -> Vec<Check> {
         Vec::new()
     }
 
-    /// Puts right what they find, as far as that needs no model.
-    fn fix<'a>(&'a self, _directory: &'a Path) -> BoxFuture<'a, Vec<Fixed>> {
+    /// Repairs what the checks find, if that needs no model.
+    fn fix<'a>(&'a self, _directory: &'a Path) -> BoxFuture<'a, Vec<FixReport>> {
         Box::pin(std::future::ready(Vec::new()))
     }
 
@@ -116,6 +116,25 @@ pub trait AgentFactory: Send + Sync {
         Ok(())
     }
 
+    /// What a task in a directory may cost if nobody sets a budget, in dollars.
+    fn default_budget(&self, _directory: &Path) -> Option<f64> {
+        None
+    }
+
+    /// The runners that a person has configured for work in a directory, by name.
+    fn runners(&self, _directory: &Path) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Why a runner cannot work in a directory: its name is unknown, or its program is not there.
+    fn check_runner<'a>(
+        &'a self,
+        directory: &'a Path,
+        name: &'a str,
+    ) -> BoxFuture<'a, Result<(), ErrorDetails>> {
+        Box::pin(std::future::ready(self.runner(directory, name, None).map(drop)))
+    }
+
     /// Another program that works on the steps of workflows; `command` where the workflow brings it.
     fn runner(
         &self,
@@ -136,7 +155,7 @@ pub trait AgentFactory: Send + Sync {
         Box::pin(std::future::ready(Err(error)))
     }
 
-    /// What becomes of what tasks in a directory have in common.
+    /// Whether tasks of a directory that repeat each other lead to proposed skills.
     fn skill_policy(&self, _directory: &Path) -> SkillPolicy {
         SkillPolicy::Propose
     }
@@ -205,14 +224,14 @@ impl<'a> Drive<'a> {
         Self { coordinator }
     }
 
-    /// Runs a task whose owner of this epoch has stopped. That one cannot append any more, and its commands have
-    /// ended: it has given no sign of life for longer than a lease.
+    /// Runs a task whose owner of this epoch has stopped. The old owner can no longer append, and its commands have
+    /// ended: it has sent no heartbeat for longer than a lease.
     pub(crate) async fn take_over(
         self,
-        stopped: Stopped,
+        stopped: StoppedTask,
         stop: &CancellationToken,
     ) -> Result<TaskResult, Error> {
-        let Stopped { task, epoch } = stopped;
+        let StoppedTask { task, epoch } = stopped;
         tracing::warn!(task_id = %task, "its process gives no sign of life; taking it over");
         let owner = self.coordinator.store.owners().take_over_from(task, epoch).await?;
         self.run(owner, stop).await
@@ -224,13 +243,13 @@ impl<'a> Drive<'a> {
         self.check_startable(history.state())?;
         self.coordinator.plans().brief(history.state()).await?;
         let admitted = self.coordinator.health().admit(&owner, history.state()).await?;
-        if admitted == Admitted::Changed {
+        if admitted == Admission::Changed {
             history = History::read(&self.coordinator.store, task)?;
         }
         let state = history.state().clone();
         self.coordinator.queue().mark_claimed(&state).await?;
         if state.created.driver == Driver::Service {
-            // Before the agent is made, which may take long: from here on this process gives signs of life.
+            // Before the agent is made, which may take long: from here on this process sends heartbeats.
             self.show_runtime(task, None, None).await?;
         }
         if let Some(WorkflowPart::Run(source)) = state.created.workflow.as_deref() {
@@ -243,8 +262,8 @@ impl<'a> Drive<'a> {
             .await
             .map_err(|details| Error::Equipment { task, details: Box::new(details) })?;
         let model = parts.model.clone();
-        // Where memories are kept elsewhere, or switched off, none is kept here.
-        let remembers = matches!(parts.memory, Some(Memory::Embedded(_)));
+        // If memories are kept elsewhere, or switched off, nothing is kept here.
+        let remembers = matches!(parts.memory, Some(MemorySource::Embedded(_)));
         let (agents, budget) = (parts.settings.sub_agents, parts.settings.budget);
         let tree = Tree::open(owner, store, clock.clone(), agents, budget, &state)?;
         let stream = tree.stream(task)?;
@@ -253,14 +272,14 @@ impl<'a> Drive<'a> {
         let mut agent = Agent::new(parts, Arc::new(tree));
         self.show_runtime(task, current_model, None).await?;
         self.coordinator.queue().mark_dispatched(&state).await?;
-        // Nobody listening is fine.
+        // It does not matter if nobody listens.
         let _ = self.coordinator.activity.send(Activity::Started {
             task,
             goal: state.created.title(),
             is_resumed: state.attempts.started,
         });
         let evicted = self.coordinator.stalls.register(task);
-        // A loop that was failed from outside is left where it stalled.
+        // A stalled loop whose task was failed from outside is not waited for.
         let result = tokio::select! {
             result = agent.run(&mut journal, stop) => Some(result),
             () = evicted.token.cancelled() => None,
@@ -308,7 +327,7 @@ impl<'a> Drive<'a> {
         Ok(self.coordinator.store.owners().runtime().set(task, runtime).await?)
     }
 
-    /// A row that stays behind names a process that has ended or another task; the next start replaces it.
+    /// A row that is left over names a process that has ended or another task; the next start replaces it.
     pub(crate) async fn hide_runtime(self, task: TaskId) {
         let cleared =
             self.coordinator.store.owners().runtime().clear(task, std::process::id()).await;
@@ -317,7 +336,7 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// Says why a task does not run. One that a person has just handed in, and that has not begun, is taken back: the
+    /// Says why a task does not run. One that a person has just submitted, and that has not begun, is taken back: the
     /// person sees the error.
     async fn park_on_full_disk(self, task: TaskId) {
         let parked = async {
@@ -338,7 +357,7 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// Outputs are kept for a while (AX-080). A failure is logged, and holds up nothing.
+    /// Outputs are kept for a while (AX-080). A failure is logged and delays nothing.
     pub(crate) async fn clean_outputs(self) {
         let now = self.coordinator.now();
         let cleaned =

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use windlass_core::error::ErrorDetails;
-use windlass_core::id::{IssueId, QuestionId, ScheduleId, SessionId, TaskId};
+use windlass_core::id::{CommitmentId, IssueId, QuestionId, ScheduleId, SessionId, TaskId};
 use windlass_core::planning::Resolution;
 use windlass_core::question::Answer;
 use windlass_core::status::TaskStatus;
@@ -93,6 +93,9 @@ pub enum Error {
     /// A workflow, its spells or its inputs are not usable.
     #[error("{0}")]
     Workflow(String),
+    /// A runner that is not configured, or not installed.
+    #[error("{}", .0.message)]
+    Runner(Box<ErrorDetails>),
     #[error("workflow `{workflow}` needs the input `{input}`")]
     MissingInput { workflow: String, input: String },
     /// Neither a run nor a workflow that has run has this name.
@@ -127,7 +130,7 @@ pub enum Error {
     /// Another process holds the session's lease.
     #[error("another process is working on `{session}`")]
     SessionBusy { session: SessionId },
-    /// A session was named where a task was meant, and it has none.
+    /// A session was named where a task was meant, and the session has no task.
     #[error("`{session}` has no active task")]
     NothingActive { session: SessionId },
     /// A slash command that does not exist.
@@ -207,6 +210,9 @@ pub enum Error {
     /// An executor works on a commitment that is claimed, and none is (AX-056).
     #[error("Executor mode needs a claimed commitment, and nothing is claimed for `{session}`")]
     NothingClaimed { session: SessionId },
+    /// An executor works on a commitment that is claimed, and this one cannot be worked on here.
+    #[error("Executor mode needs a claimed commitment of this project, and `{id}` {problem}")]
+    CannotExecute { id: CommitmentId, problem: String },
     /// A trigger that is not valid; another delivery would not be either.
     #[error("`{stream}` is not valid: {problem}")]
     BadTrigger {
@@ -255,20 +261,16 @@ impl Error {
 
     /// The answer that was given before this one.
     pub fn earlier_answer(&self) -> Option<Answer> {
-        match self {
-            Self::Store(windlass_store::Error::AlreadyAnswered { by, text, at, .. }) => {
-                Some(Answer { text: text.clone(), by: by.clone(), at: *at })
-            }
-            _ => None,
-        }
+        let Self::Store(windlass_store::Error::AlreadyAnswered { by, text, at, .. }) = self else {
+            return None;
+        };
+        Some(Answer { text: text.clone(), by: by.clone(), at: *at })
     }
 
     /// The process that drives the task, where that is why nothing was done.
     pub fn driving_process(&self) -> Option<u32> {
-        match self {
-            Self::Store(windlass_store::Error::Driven { pid, .. }) => Some(*pid),
-            _ => None,
-        }
+        let Self::Store(windlass_store::Error::Driven { pid, .. }) = self else { return None };
+        Some(*pid)
     }
 
     /// Whether the same again may work later. What may not is answered once and not delivered again.
@@ -305,6 +307,7 @@ impl Error {
             | Self::SeveralQuestions { .. }
             | Self::NotAnOption { .. }
             | Self::Workflow(_)
+            | Self::Runner(_)
             | Self::MissingInput { .. }
             | Self::UnknownRun(_)
             | Self::NotARun { .. }
@@ -328,6 +331,7 @@ impl Error {
             | Self::MissingField { .. }
             | Self::IssueResolved { .. }
             | Self::NothingClaimed { .. }
+            | Self::CannotExecute { .. }
             | Self::BadTrigger { .. }
             | Self::BadSchedule { .. }
             | Self::ScheduleEnded { .. }

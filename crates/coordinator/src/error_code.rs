@@ -45,8 +45,9 @@ impl Error {
             Self::NotAnOption { .. } => (Invalid, "not-an-option"),
             Self::Dependencies { .. } => (Conflict, "waits-for-tasks"),
             Self::Workflow(_) | Self::MissingInput { .. } => (Invalid, "bad-workflow"),
+            Self::Runner(_) => (Invalid, "no-runner"),
             Self::UnknownRun(_) => (Unknown, "unknown-run"),
-            Self::NotARun { .. } => (Conflict, "not-a-run"),
+            Self::NotARun { .. } => (Unknown, "not-a-run"),
             Self::Equipment { .. } => (Unavailable, "not-equipped"),
             Self::Unhealthy { .. } => (Unavailable, "unhealthy"),
             Self::TooManySessions { .. } => (Limited, "too-many-sessions"),
@@ -56,7 +57,7 @@ impl Error {
             Self::UnknownCommand { .. } => (Unknown, "unknown-command"),
             Self::BadCommand { .. } => (Invalid, "bad-command"),
             Self::NotAllowed { .. } => (Forbidden, "not-allowed"),
-            Self::Unrestricted => (Conflict, "needs-opt-in"),
+            Self::Unrestricted => (Forbidden, "needs-opt-in"),
             Self::Unusable { .. } => (Invalid, "not-usable"),
             Self::Working { .. } => (Conflict, "task-working"),
             Self::NothingToRate { .. } => (Conflict, "nothing-to-rate"),
@@ -69,7 +70,9 @@ impl Error {
             Self::Snapshot(_) => (Invalid, "bad-snapshot"),
             Self::MissingField { .. } => (Invalid, "missing-field"),
             Self::IssueResolved { .. } => (Conflict, "issue-resolved"),
-            Self::NothingClaimed { .. } => (Conflict, "nothing-claimed"),
+            Self::NothingClaimed { .. } | Self::CannotExecute { .. } => {
+                (Conflict, "nothing-claimed")
+            }
             Self::BadTrigger { .. } => (Invalid, "bad-request"),
             Self::BadSchedule { .. } => (Invalid, "bad-schedule"),
             Self::ScheduleEnded { .. } => (Conflict, "schedule-ended"),

@@ -5,8 +5,9 @@ use serde::Serialize;
 use windlass_core::axes::{Axes, PermissionProfile};
 use windlass_core::policy::decide::effective_class;
 use windlass_core::policy::{
-    Class, CommandAnalysis, Decision, GivenRules, Layer, Risk, ShellCommand, Verdict, Via, decide,
+    Class, CommandAnalysis, Decision, Layer, Risk, RuleSet, ShellCommand, Verdict, Via, decide,
 };
+use windlass_core::shown::{shown_line, shown_once};
 use windlass_core::tool_name;
 
 /// The explanation of one command text; its JSON is a promise.
@@ -69,13 +70,13 @@ pub enum Paint {
 }
 
 impl Explanation {
-    /// Explains an analysis of `command`, with what was decided beforehand. All four profiles are shown, and that of
+    /// Explains an analysis of `command`, with what was decided in advance. All four profiles are shown, and that of
     /// `axes` is marked as the one of `run`.
-    pub fn new(command: &str, analysis: CommandAnalysis, given: &GivenRules, axes: &Axes) -> Self {
+    pub fn new(command: &str, analysis: CommandAnalysis, rule_set: &RuleSet, axes: &Axes) -> Self {
         let call = &analysis.assessment;
         let under = |permission_profile| {
             let axes = Axes { permission_profile, ..*axes };
-            decide(call, &axes, &given.rules_for(tool_name::BASH, call, Some(&analysis), &axes))
+            decide(call, &axes, &rule_set.rules_for(tool_name::BASH, call, Some(&analysis), &axes))
         };
         let verdicts = PermissionProfile::ALL.iter().map(|&profile| (profile, under(profile)));
         let decided_by = verdicts.filter_map(|(profile, verdict)| decided_by(profile, verdict));
@@ -99,11 +100,14 @@ impl Explanation {
         }
     }
 
-    /// The text for people; `paint` wraps each segment, with nothing for plain text.
+    /// The text for people, in which nothing is hidden; `paint` wraps each segment, with nothing for plain text.
     pub fn render(&self, mut paint: impl FnMut(Paint, &str) -> String) -> String {
         let mut out = String::new();
         out.push_str(&paint(Paint::Risk(self.risk), self.risk.as_str()));
-        out.push_str(&paint(Paint::Text, &format!(" {}: {}", self.class, self.reason)));
+        out.push_str(&paint(
+            Paint::Text,
+            &format!(" {}: {}", self.class, shown_line(&self.reason)),
+        ));
         out.push('\n');
         tree(self, &self.commands, "", &mut out, &mut paint);
         let Decisions { restricted, normal, trusted, unrestricted } = self.decisions;
@@ -122,7 +126,7 @@ impl Explanation {
             let words = words.collect::<Vec<_>>().join(" ");
             if !words.is_empty() {
                 let space = " ".repeat(7 - decision.as_str().len().min(6));
-                out.push_str(&paint(Paint::Text, &format!("{space}{words}")));
+                out.push_str(&paint(Paint::Text, &format!("{space}{}", shown_line(&words))));
             }
             out.push('\n');
         }
@@ -180,15 +184,16 @@ fn tree(
         let (branch, below) = if last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
         let found = &command.assessment;
         out.push_str(&paint(Paint::Frame, &format!("{indent}{branch}")));
-        out.push_str(&paint(Paint::Command, &command.command));
+        out.push_str(&paint(Paint::Command, &shown_once(&command.command)));
         out.push_str(&paint(Paint::Text, &format!("  {}, ", found.class)));
         out.push_str(&paint(Paint::Risk(found.risk), found.risk.as_str()));
-        // Why a text does not parse stands above already.
+        // Why a text does not parse was said above.
         if of.parsed || !of.reason.contains(&found.reason) {
-            out.push_str(&paint(Paint::Text, &format!(": {}", found.reason)));
+            out.push_str(&paint(Paint::Text, &format!(": {}", shown_line(&found.reason))));
         }
         if command.via != Via::Direct {
-            out.push_str(&paint(Paint::Text, &format!(" ({})", command.via)));
+            let via = shown_line(&command.via.to_string());
+            out.push_str(&paint(Paint::Text, &format!(" ({via})")));
         }
         out.push('\n');
         tree(of, &command.commands, &format!("{indent}{below}"), out, paint);

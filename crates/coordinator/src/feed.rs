@@ -31,24 +31,26 @@ pub struct TaskFeed {
     store: Store,
     task: TaskId,
     /// Whose events are read, the task's own first.
-    journals: Vec<Followed>,
+    journals: Vec<FollowedJournal>,
     includes_sub_agents: bool,
     ready: VecDeque<Record>,
     changes: Changes,
     previews: broadcast::Receiver<Preview>,
     /// Previews of the process that drives it.
     elsewhere: Option<Watcher>,
+    /// One of them, which follows what was committed before it.
+    next_preview: Option<Preview>,
 }
 
 /// One journal, read up to here.
-struct Followed {
+struct FollowedJournal {
     task: TaskId,
     seq: u64,
     /// Nothing more will be written there.
     ended: bool,
 }
 
-impl Followed {
+impl FollowedJournal {
     fn new(task: TaskId, seq: u64) -> Self {
         Self { task, seq, ended: false }
     }
@@ -66,12 +68,13 @@ impl Feed<'_> {
         TaskFeed {
             store: self.coordinator.store.clone(),
             task,
-            journals: vec![Followed::new(task, seq)],
+            journals: vec![FollowedJournal::new(task, seq)],
             includes_sub_agents: false,
             ready: VecDeque::new(),
             changes: self.coordinator.store.changes(),
             previews: self.coordinator.previews.subscribe(),
             elsewhere: None,
+            next_preview: None,
         }
     }
 
@@ -87,16 +90,29 @@ impl Feed<'_> {
         // Those above come before those below them.
         rows.sort_by_key(|row| row.depth);
         for row in rows.iter().filter(|row| row.id != task) {
-            let is_below = |one: &Followed| Some(one.task) == row.parent_id;
+            let is_below = |one: &FollowedJournal| Some(one.task) == row.parent_id;
             if feed.journals.iter().any(is_below) {
-                feed.journals.push(Followed::new(row.id, row.last_seq));
+                feed.journals.push(FollowedJournal::new(row.id, row.last_seq));
             }
         }
         Ok(feed)
     }
 
-    /// Up to `limit` events after the cursor `pos`, oldest first. One that is damaged is left out: `doctor` names it.
+    /// Up to `limit` events after the cursor `pos`, oldest first; fewer mean that there are no more. One that is damaged
+    /// is left out: `doctor` names it.
     pub fn after(self, scope: Scope, pos: i64, limit: usize) -> Result<Vec<Record>, Error> {
+        let (mut found, mut pos) = (Vec::new(), pos);
+        while found.len() < limit {
+            let records = self.up_to_damage(scope, pos, limit - found.len())?;
+            let Some(last) = records.last() else { break };
+            pos = last.pos;
+            found.extend(records);
+        }
+        Ok(found)
+    }
+
+    /// The same, but it may end early, before an event that is damaged. None are returned only where there are no more.
+    fn up_to_damage(self, scope: Scope, pos: i64, limit: usize) -> Result<Vec<Record>, Error> {
         let mut pos = pos;
         loop {
             match self.coordinator.store.journal().since_in(scope, pos, limit) {
@@ -120,8 +136,8 @@ impl Feed<'_> {
     }
 
     /// While it is kept, other processes' commits are noticed within some milliseconds. It costs wake-ups.
-    pub fn watch_closely(self) -> FastPollGuard {
-        FastPollGuard { _changes: self.coordinator.store.changes().closely() }
+    pub fn fast_poll(self) -> FastPollGuard {
+        FastPollGuard { _changes: self.coordinator.store.changes().with_fast_poll() }
     }
 
     /// Previews of the tasks that this process drives. Whoever is too slow misses some.
@@ -158,7 +174,7 @@ impl Tail {
     pub async fn next(&mut self) -> Result<Vec<Record>, Error> {
         loop {
             self.changes.mark_seen();
-            let records = self.coordinator.feed().after(Scope::All, self.pos, PAGE)?;
+            let records = self.coordinator.feed().up_to_damage(Scope::All, self.pos, PAGE)?;
             if let Some(last) = records.last() {
                 self.pos = last.pos;
                 return Ok(records);
@@ -213,12 +229,12 @@ impl Notices {
 
 impl TaskFeed {
     /// Notices what other processes commit within some milliseconds, for somebody who watches.
-    pub fn closely(mut self) -> Self {
-        self.changes = self.store.changes().closely();
+    pub fn with_fast_poll(mut self) -> Self {
+        self.changes = self.store.changes().with_fast_poll();
         self
     }
 
-    /// Also gets the previews of another process that drives the task; without one it has none.
+    /// Also gets the previews of the process that drives the task, if it is another one.
     pub fn watch_process(&mut self, process: Option<u32>) {
         let root = self.store.dir().root().to_owned();
         let other = process.filter(|process| *process != std::process::id());
@@ -234,12 +250,15 @@ impl TaskFeed {
     }
 
     /// The next thing to show; waits for it, also when the task has ended. A caller that wants to stop then asks
-    /// `Tasks::has_ended` after each update and takes the rest by [`TaskFeed::committed`].
+    /// `Tasks::has_ended` after each update and takes the rest by [`TaskFeed::next_committed`].
     pub async fn next(&mut self) -> Result<Update, Error> {
         loop {
             self.changes.mark_seen();
-            if let Some(record) = self.committed()? {
+            if let Some(record) = self.next_committed()? {
                 return Ok(Update::Event(Box::new(record)));
+            }
+            if let Some(preview) = self.next_preview.take().filter(|one| self.follows(one.task)) {
+                return Ok(Update::Preview(preview));
             }
             tokio::select! {
                 changed = self.changes.changed() => changed?,
@@ -251,11 +270,9 @@ impl TaskFeed {
                     Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => {}
                     Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
                 },
-                preview = from_elsewhere(self.elsewhere.as_ref()) => match preview {
-                    Ok(preview) if self.follows(preview.task) => {
-                        return Ok(Update::Preview(preview));
-                    }
-                    Ok(_) => {}
+                preview = next_remote_preview(self.elsewhere.as_ref()) => match preview {
+                    // It may be quicker than the notice of a commit: the request comes before its reply.
+                    Ok(preview) => self.next_preview = Some(preview),
                     Err(_) => self.elsewhere = None,
                 },
             }
@@ -267,7 +284,7 @@ impl TaskFeed {
     }
 
     /// The next event that is committed already, without waiting.
-    pub fn committed(&mut self) -> Result<Option<Record>, Error> {
+    pub fn next_committed(&mut self) -> Result<Option<Record>, Error> {
         if self.ready.is_empty() {
             self.read()?;
         }
@@ -278,7 +295,7 @@ impl TaskFeed {
         Ok(next)
     }
 
-    /// Reads those above first and returns the events of those below first: what a sub-agent wrote before its end is
+    /// Reads parents before children, and returns the events of children first: what a sub-agent wrote before its end is
     /// there when the event about its end is read.
     fn read(&mut self) -> Result<(), Error> {
         let mut pages = Vec::new();
@@ -298,7 +315,12 @@ impl TaskFeed {
         }
         match &record.event {
             Event::SubAgentSpawn(spawn) if self.includes_sub_agents => {
-                self.journals.push(Followed::new(spawn.task_id, 0));
+                self.journals.push(FollowedJournal::new(spawn.task_id, 0));
+            }
+            Event::WorkflowStepStarted(step) if self.includes_sub_agents => {
+                // A step that continues is followed already.
+                let task = step.task.filter(|task| !self.follows(*task));
+                self.journals.extend(task.map(|task| FollowedJournal::new(task, 0)));
             }
             Event::SubAgentComplete(complete) => {
                 let journals = self.journals.iter_mut().filter(|one| one.task == complete.task_id);
@@ -309,7 +331,7 @@ impl TaskFeed {
     }
 }
 
-async fn from_elsewhere(watcher: Option<&Watcher>) -> std::io::Result<Preview> {
+async fn next_remote_preview(watcher: Option<&Watcher>) -> std::io::Result<Preview> {
     match watcher {
         Some(watcher) => watcher.next().await,
         None => std::future::pending().await,

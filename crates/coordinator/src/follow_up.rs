@@ -6,13 +6,13 @@ use std::path::Path;
 
 use windlass_core::axes::Axes;
 use windlass_core::command::{ExecutionConfig, TaskCommand};
-use windlass_core::event::{Continued, Deadline, Driver, TaskCreated, WorkflowPart};
+use windlass_core::event::{Continuation, Deadline, Driver, TaskCreated, WorkflowPart};
 use windlass_core::id::{CommandId, TaskId};
 use windlass_core::picture::Picture;
 use windlass_core::session::SessionState;
 use windlass_store::Filter;
 
-use crate::submit::{Share, Submitted};
+use crate::submit::{Share, Submission};
 use crate::views::TaskView;
 use crate::workplaces::{Workplaces, usable};
 use crate::{Error, Tasks};
@@ -78,7 +78,7 @@ impl FollowUp {
 
 impl<'a> Tasks<'a> {
     /// Makes a task that continues an ended one. Who drove that one drives it too.
-    pub async fn follow_up(self, task: TaskId, wanted: FollowUp) -> Result<Submitted, Error> {
+    pub async fn follow_up(self, task: TaskId, wanted: FollowUp) -> Result<Submission, Error> {
         let now = self.coordinator.now();
         let task = self.root(task)?;
         let before = self.state(task)?;
@@ -105,11 +105,13 @@ impl<'a> Tasks<'a> {
         let known = session.as_ref().map(|(session, _)| session).filter(|session| moved(session));
         let axes = known.map_or(before.axes, |session| session.axes);
         let axes = wanted.axes.unwrap_or(axes);
+        // What was allowed is the session's, if that has a stream. The ended task still has a rule that was revoked
+        // there since.
+        let has_stream = session.as_ref().is_some_and(|(_, seq)| *seq > 0);
         let session_rules = session.map(|(session, _)| session.rules).unwrap_or_default();
-        // What was allowed is the session's, where that has a stream.
-        let continued = match session_rules.is_empty() {
-            true => before.continued(),
-            false => Continued { allow_rules: Vec::new(), ..before.continued() },
+        let continued = match has_stream {
+            true => Continuation { allow_rules: Vec::new(), ..before.continuation() },
+            false => before.continuation(),
         };
         let may_meet = wanted.share == Share::Allowed || axes.work_mode.is_read_only();
         if driver == Driver::Foreground && !may_meet {
@@ -143,7 +145,7 @@ impl<'a> Tasks<'a> {
             Driver::Service => self.create_for_service(created).await,
             Driver::Foreground => {
                 let task = self.coordinator.store.tasks().create(now, created).await?.task();
-                Ok(Submitted { task, new: true, place: None })
+                Ok(Submission { task, new: true, place: None })
             }
         }
     }
@@ -167,7 +169,7 @@ impl InDirectory<'_> {
         Ok(self.latest(1)?.into_iter().next())
     }
 
-    /// The newest that stands still until a person resumes it or answers.
+    /// The newest that is stopped until a person resumes it or answers.
     pub fn resumable(self) -> Result<Option<TaskView>, Error> {
         let waits = |task: &TaskView| task.is_resumable() || task.waits_for_answer();
         Ok(self.latest(NEWEST)?.into_iter().find(waits))

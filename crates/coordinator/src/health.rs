@@ -12,8 +12,8 @@ mod storage;
 
 use std::path::Path;
 
-pub use check::{Advice, Check, CheckStatus, Fixed, RepairPolicy};
-pub(crate) use dispatch::Admitted;
+pub use check::{Advice, Check, CheckStatus, FixReport, RepairPolicy};
+pub(crate) use dispatch::Admission;
 
 use crate::Coordinator;
 
@@ -42,8 +42,8 @@ impl Health<'_> {
         checks
     }
 
-    /// Puts right what can be put right without a model, and says what was done.
-    pub async fn fix(self, directory: &Path) -> Vec<Fixed> {
+    /// Repairs what can be repaired without a model, and says what was done.
+    pub async fn fix(self, directory: &Path) -> Vec<FixReport> {
         let mut fixed = self.fix_storage().await;
         fixed.extend(self.coordinator.agents.fix(directory).await);
         fixed

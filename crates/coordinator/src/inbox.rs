@@ -7,8 +7,8 @@ use windlass_core::session::{AxesChange, Scope, Source};
 use windlass_store::{QuestionRow, QuestionState};
 
 use crate::tasks::Parents;
-use crate::views::{AskedCall, OpenQuestion, label};
-use crate::{AxesOrder, Changed, Coordinator, Error};
+use crate::views::{AskedCall, OpenQuestion, label, step_of};
+use crate::{AxesChangeOutcome, AxesOrder, Coordinator, Error};
 
 /// What people are asked.
 #[derive(Clone, Copy)]
@@ -18,7 +18,7 @@ pub struct Inbox<'a> {
 
 /// What became of a question that somebody else may answer too.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Settled {
+pub enum QuestionOutcome {
     /// It was answered.
     Answered(Answer),
     /// Nobody needs to answer it: it was closed, or its task has ended.
@@ -33,18 +33,18 @@ impl Inbox<'_> {
     }
 
     /// The questions that were answered last, the newest answer first.
-    pub fn answered(self, limit: u32) -> Result<Vec<QuestionRow>, Error> {
-        Ok(self.coordinator.store.questions().answered(limit)?)
+    pub fn recently_answered(self, limit: u32) -> Result<Vec<QuestionRow>, Error> {
+        Ok(self.coordinator.store.questions().recently_answered(limit)?)
     }
 
-    /// The tasks that ask, one for each open question.
-    pub fn askers(self) -> Result<Vec<TaskId>, Error> {
+    /// The open questions and the task that asks each, oldest first.
+    pub fn open_ids(self) -> Result<Vec<(QuestionId, TaskId)>, Error> {
         let rows = self.coordinator.store.questions().open()?;
-        Ok(rows.into_iter().map(|row| row.task).collect())
+        Ok(rows.into_iter().map(|row| (row.question.id, row.task)).collect())
     }
 
     /// The open questions of a task and of every agent below it, oldest first.
-    pub fn below(self, task: TaskId) -> Result<Vec<OpenQuestion>, Error> {
+    pub fn open_in_tree(self, task: TaskId) -> Result<Vec<OpenQuestion>, Error> {
         let mut parents = Parents::default();
         let mut found = Vec::new();
         for row in self.coordinator.store.questions().open()? {
@@ -60,7 +60,7 @@ impl Inbox<'_> {
         let mut changes = self.coordinator.store.changes();
         loop {
             changes.mark_seen();
-            let open = self.below(task)?;
+            let open = self.open_in_tree(task)?;
             let asked = open.iter().find(|asked| asked.row.question.is_of_program());
             if let Some(asked) = asked {
                 return Ok(asked.row.question.id);
@@ -84,7 +84,7 @@ impl Inbox<'_> {
             Err(error) => return Err(error.into()),
         };
         let Ok(task) = store.ids().task(text) else { return Err(unknown.into()) };
-        let open = self.below(task)?;
+        let open = self.open_in_tree(task)?;
         match open.as_slice() {
             [only] => Ok(only.row.question.id),
             // The last one, so that a second answer is compared with the first.
@@ -112,7 +112,7 @@ impl Inbox<'_> {
         text: &str,
         wanted: AxesChange,
         by: &str,
-    ) -> Result<Changed, Error> {
+    ) -> Result<AxesChangeOutcome, Error> {
         let id = InjectionId::new(self.coordinator.now());
         let (task, injection) = self.read_answer(id, question, text, by)?;
         let session = self.coordinator.tasks().session_of(task)?;
@@ -159,21 +159,23 @@ impl Inbox<'_> {
     }
 
     /// Resolves when somebody has answered a question or ended the task that asks.
-    pub async fn wait_until_settled(self, question: QuestionId) -> Result<Settled, Error> {
+    pub async fn wait_until_settled(self, question: QuestionId) -> Result<QuestionOutcome, Error> {
         let store = &self.coordinator.store;
         let mut changes = store.changes();
         loop {
             changes.mark_seen();
-            let Some(row) = store.questions().get(question)? else { return Ok(Settled::Closed) };
+            let Some(row) = store.questions().get(question)? else {
+                return Ok(QuestionOutcome::Closed);
+            };
             if self.coordinator.tasks().has_ended(row.task)? {
-                return Ok(Settled::Closed);
+                return Ok(QuestionOutcome::Closed);
             }
             match row.state {
                 QuestionState::Open => {}
                 QuestionState::Waiting(answer) | QuestionState::Answered(answer) => {
-                    return Ok(Settled::Answered(answer));
+                    return Ok(QuestionOutcome::Answered(answer));
                 }
-                QuestionState::Closed { .. } => return Ok(Settled::Closed),
+                QuestionState::Closed { .. } => return Ok(QuestionOutcome::Closed),
             }
             changes.changed().await?;
         }
@@ -184,7 +186,8 @@ impl Inbox<'_> {
         let asker = tasks.get(row.task)?;
         let parent = asker.as_ref().and_then(|task| task.parent_id);
         let label = match parent {
-            Some(parent) => label(&tasks.state(parent)?, row.task),
+            Some(parent) => label(&tasks.state(parent)?, row.task)
+                .or(step_of(&tasks.state(row.task)?).map(str::to_owned)),
             None => None,
         };
         let call = match row.question.call {

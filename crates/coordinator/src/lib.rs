@@ -70,14 +70,14 @@ use windlass_store::Store;
 // What surfaces show of an agent's work, so that they need not know the agent.
 pub use windlass_agent::{Clock, Preview, PreviewContent, SystemClock, trace};
 pub use windlass_model::StreamEvent;
-pub use windlass_store::{CommitmentFilter, CommitmentRow, RetentionPlan};
+pub use windlass_store::{CommitmentFilter, CommitmentPlace, CommitmentRow, RetentionPlan};
 
 pub use activity::{Activity, ActivityFeed};
 pub use artifacts::Artifacts;
 pub use assist::{Assist, Assistance};
 pub use changes::{Changes, is_own_file};
 pub use commitments::{Commitments, GivenEvidence, NewCommitment};
-pub use control::{Controls, Steered};
+pub use control::{ControlOutcome, Controls};
 pub use costs::Costs;
 pub use decision::Decision;
 pub use deliverables::Deliverables;
@@ -87,27 +87,29 @@ pub use error_code::ErrorClass;
 pub use feed::{FastPollGuard, Feed, Notice, Notices, Scope, Tail, TaskFeed, Update};
 pub use follow_up::{FollowUp, InDirectory};
 pub use health::Health;
-pub use inbox::{Inbox, Settled};
+pub use inbox::{Inbox, QuestionOutcome};
 pub use lease::Lease;
 pub use limits::CoordinatorLimits;
 pub use memories::Memories;
-pub use messages::{Messages, Uptake};
+pub use messages::{MessageReader, Messages};
 pub use outputs::Outputs;
 pub use pictures::Pictures;
 pub use plans::Plans;
 pub use queue::Queue;
-pub use retention::{Removed, Retention};
+pub use retention::{RemovalReport, Retention};
 pub use schedules::Schedules;
 pub use service::Service;
-pub use session::{AxesOrder, Changed, Conversation, NewSession, Sent, Session, Talk};
-pub use sessions::Sessions;
+pub use session::{
+    AxesChangeOutcome, AxesOrder, Conversation, Delivery, NewSession, Session, Talk,
+};
+pub use sessions::{SessionRule, Sessions};
 pub use skill_proposals::SkillProposals;
 pub use standing_rules::StandingRules;
 pub use storage::Storage;
-pub use submit::{Draft, Share, SubmitOptions, Submitted};
-pub use tasks::{ParkedWait, Tasks};
-pub use timer::{Ticked, Timer};
-pub use triggers::{Handled, Triggers};
+pub use submit::{Share, Submission, SubmitOptions, TaskDraft};
+pub use tasks::{ParkedTask, ParkedWait, Tasks};
+pub use timer::{TickReport, Timer};
+pub use triggers::{TriggerOutcome, Triggers};
 
 pub use parallel::Parallel;
 pub use workflows::Workflows;
@@ -246,7 +248,7 @@ impl Coordinator {
         Commitments { coordinator: self }
     }
 
-    /// What people allow beforehand.
+    /// What people allow in advance.
     pub fn standing_rules(&self) -> StandingRules<'_> {
         StandingRules { coordinator: self }
     }

@@ -14,15 +14,15 @@ pub struct CoordinatorLimits {
     /// Sessions of one user with live tasks; the next one is refused.
     pub sessions_per_user: usize,
     /// Tasks that wait for a service to start them; the next one is refused. Each is a row and a directory,
-    /// and a task that waits behind a longer queue would be out of date when it starts.
+    /// and a task at the end of a longer queue would be out of date when it starts.
     pub waiting_tasks: usize,
     /// How long a session is served before another process may.
     pub session_lease: Duration,
-    /// How long a process that drives a service's task may give no sign of life before another takes it over.
+    /// How long a process that drives a service's task may send no heartbeat before another takes it over.
     pub task_lease: Duration,
     /// How long the router's model may take; then the fallback decides. Shorter than a lease.
     pub router: Duration,
-    /// How long a driven task may give no sign of life before it is failed from outside (ES-033). Longer
+    /// How long a driven task may send no heartbeat before it is failed from outside (ES-033). Longer
     /// than the longest call plus a stalled stream.
     pub hang: Duration,
     /// Tasks that a schedule starts within `autonomous_time`; a run beyond that is left out (MS-207).

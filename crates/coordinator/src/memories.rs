@@ -52,7 +52,7 @@ impl Memories<'_> {
         result: &TaskResult,
     ) -> Result<(), Error> {
         let (task, created) = (state.id(), &state.created);
-        // A directory of its own is no project: nobody works there again.
+        // A task's own directory is not a project: nobody works there again.
         let own = self.coordinator.store.dir().workspaces();
         let is_project = !Path::new(&created.workspace).starts_with(own);
         let is_finished = result.status == ResultStatus::Completed && created.parent.is_none();
@@ -98,13 +98,15 @@ impl Memories<'_> {
         Ok(self.coordinator.store.memories().add(self.coordinator.now(), memory).await?)
     }
 
-    /// The memories that fit a query best: those of a project and those of all, or every one.
+    /// The memories that fit a query best: those of a project and those of all, or every one; of a user's tasks and of
+    /// no task, or of everybody's.
     pub fn search(
         self,
         query: &str,
         project: Option<&str>,
+        user: Option<&str>,
         limit: u32,
     ) -> Result<Vec<Memory>, Error> {
-        Ok(self.coordinator.store.memories().search(query, project, limit)?)
+        Ok(self.coordinator.store.memories().search(query, project, user, limit)?)
     }
 }

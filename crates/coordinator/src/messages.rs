@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use tokio::time::Instant;
-use windlass_core::event::{Driver, Event, WorkflowPart};
+use windlass_core::event::{Driver, WorkflowPart};
 use windlass_core::id::{InjectionId, TaskId};
 use windlass_core::injection::{Injection, InjectionType};
 use windlass_core::picture::Picture;
 use windlass_core::status::TaskStatus;
-use windlass_store::{Accepted, Filter};
+use windlass_store::{Acceptance, Filter};
 
 use crate::{Coordinator, Error};
 
@@ -29,7 +29,7 @@ pub struct Messages<'a> {
 
 /// Who will read a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Uptake {
+pub enum MessageReader {
     /// A process drives the task, or has read the message, or nobody needs to: the task has ended.
     NothingToDo,
     /// A service will.
@@ -40,7 +40,7 @@ pub enum Uptake {
 
 impl Messages<'_> {
     /// Tells a task something.
-    pub async fn send(self, task: TaskId, text: &str, by: &str) -> Result<Accepted, Error> {
+    pub async fn send(self, task: TaskId, text: &str, by: &str) -> Result<Acceptance, Error> {
         self.send_with_pictures(task, text, Vec::new(), by).await
     }
 
@@ -51,19 +51,19 @@ impl Messages<'_> {
         text: &str,
         pictures: Vec<Picture>,
         by: &str,
-    ) -> Result<Accepted, Error> {
+    ) -> Result<Acceptance, Error> {
         let id = InjectionId::new(self.coordinator.now());
         self.inject(task, Injection::message(id, text).with_pictures(pictures).from(by)).await
     }
 
     /// Reports an event to a task.
-    pub async fn event(self, task: TaskId, payload: &str, by: &str) -> Result<Accepted, Error> {
+    pub async fn event(self, task: TaskId, payload: &str, by: &str) -> Result<Acceptance, Error> {
         let id = InjectionId::new(self.coordinator.now());
         self.inject(task, Injection::event(id, payload).from(by)).await
     }
 
     /// Puts a message into a task's mailbox.
-    pub async fn inject(self, task: TaskId, injection: Injection) -> Result<Accepted, Error> {
+    pub async fn inject(self, task: TaskId, injection: Injection) -> Result<Acceptance, Error> {
         let is_talk = match injection.injection_type {
             InjectionType::UserMessage | InjectionType::ExternalEvent => true,
             InjectionType::HitlResponse | InjectionType::SystemControl => false,
@@ -71,6 +71,13 @@ impl Messages<'_> {
         let task = if is_talk { self.reader(task)? } else { task };
         let now = self.coordinator.now();
         Ok(self.coordinator.store.mailbox().inject(task, injection, now).await?)
+    }
+
+    /// Takes back a message that the task has not read yet; whether it was taken back.
+    pub async fn withdraw(self, task: TaskId, message: InjectionId) -> Result<bool, Error> {
+        let reader = self.reader(task)?;
+        let now = self.coordinator.now();
+        Ok(self.coordinator.store.mailbox().withdraw(reader, message, now).await?)
     }
 
     /// Who reads what is said to a task. Of a run of a workflow that is the agent at work; where none is, or several are,
@@ -97,11 +104,8 @@ impl Messages<'_> {
     }
 
     fn part_of(self, task: TaskId) -> Result<Option<WorkflowPart>, Error> {
-        let first = self.coordinator.tasks().journal(task)?.into_iter().next();
-        Ok(first.and_then(|record| match record.event {
-            Event::TaskCreated(created) => created.workflow.map(|part| *part),
-            _ => None,
-        }))
+        let created = self.coordinator.store.journal().created(task)?;
+        Ok(created.and_then(|created| created.workflow).map(|part| *part))
     }
 
     /// The same, while nobody else handles something for the task's session.
@@ -109,14 +113,14 @@ impl Messages<'_> {
         self,
         task: TaskId,
         injection: Injection,
-    ) -> Result<Accepted, Error> {
+    ) -> Result<Acceptance, Error> {
         let session = self.coordinator.tasks().session_of(task)?;
         let ttl = self.coordinator.limits.session_lease;
         self.coordinator.leases.hold(session, ttl, self.inject(task, injection)).await
     }
 
     /// Waits a moment for a task's mail to be read, and says who will read what was not.
-    pub async fn wait_for_uptake(self, task: TaskId) -> Result<Uptake, Error> {
+    pub async fn wait_for_uptake(self, task: TaskId) -> Result<MessageReader, Error> {
         let (tasks, store) = (self.coordinator.tasks(), &self.coordinator.store);
         let since = Instant::now();
         loop {
@@ -124,9 +128,9 @@ impl Messages<'_> {
             let runs = tasks.get(task)?.is_some_and(|row| row.status == TaskStatus::Running);
             // A segment reads what came before its end.
             if driven && runs || !store.mailbox().has_mail(task)? {
-                return Ok(Uptake::NothingToDo);
+                return Ok(MessageReader::NothingToDo);
             }
-            // A process that is about to leave still drives the task, and reads nothing any more; a terminal
+            // A process that is about to leave still drives the task, and no longer reads anything; a terminal
             // that shows the question resumes when it sees the answer.
             let patience = if driven { DRIVER_PATIENCE } else { RESUME_PATIENCE };
             if since.elapsed() > patience {
@@ -135,16 +139,16 @@ impl Messages<'_> {
             tokio::time::sleep(POLL).await;
         }
         if tasks.driving_process(task)?.is_some() {
-            return Ok(Uptake::NothingToDo);
+            return Ok(MessageReader::NothingToDo);
         }
         let row = tasks.get(task)?.filter(|row| !row.status.is_terminal());
         Ok(match row {
-            None => Uptake::NothingToDo,
+            None => MessageReader::NothingToDo,
             // What a person has paused, a person resumes.
             Some(row) if row.driver == Driver::Service && row.status != TaskStatus::Paused => {
-                Uptake::ByService
+                MessageReader::ByService
             }
-            Some(_) => Uptake::AfterResume,
+            Some(_) => MessageReader::AfterResume,
         })
     }
 }

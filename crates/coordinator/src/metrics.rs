@@ -1,7 +1,8 @@
 //! Metrics by their ledger names, as a fold over events (ES-324…338): the journal is the store they are
 //! in, and whoever serves them folds what is new.
 //!
-//! No series is about one task: there would be one for each task there ever was.
+//! No series is about one task: there would be one for each task there ever was. Nor is one about a name that a model has
+//! made up: tools that do not exist are counted together.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,10 +15,17 @@ use windlass_core::id::{CallId, TaskId};
 use windlass_core::message::Usage;
 use windlass_core::outcome::CallEnding;
 use windlass_core::policy::Risk;
+use windlass_core::shown::shown_line;
+use windlass_core::tool_name;
 
 /// Upper bounds of histogram buckets, in the unit of the metric; the last is everything.
 pub const BUCKETS: [f64; 12] =
     [1.0, 5.0, 10.0, 50.0, 100.0, 500.0, 1e3, 5e3, 1e4, 6e4, 3e5, f64::INFINITY];
+
+/// How often each tool was called.
+const TOOL_CALLS: &str = "agent.tool.calls";
+/// What a tool that does not exist is called.
+const UNKNOWN_TOOL: &str = "unknown";
 
 /// A metric's name and its labels, in order.
 pub type Series = (Cow<'static, str>, Vec<(Cow<'static, str>, String)>);
@@ -83,11 +91,11 @@ impl Metrics {
                 let risk = self.risks.remove(&call.call).unwrap_or(Risk::Low);
                 let labels =
                     vec![("tool_name", call.tool.clone()), ("risk_level", risk.to_string())];
-                self.count(("agent.tool.calls", labels), 1);
+                self.count((TOOL_CALLS, labels), 1);
             }
             Event::ToolResult(result) => {
                 self.risks.remove(&result.call);
-                let tool = ("tool_name", result.tool.clone());
+                let tool = ("tool_name", self.name_of_tool(&result.tool));
                 let took = result.duration_ms as f64;
                 self.measure(("agent.tool.duration_ms", vec![tool.clone()]), took);
                 if result.outcome.ending != CallEnding::Ok {
@@ -142,7 +150,7 @@ impl Metrics {
     }
 
     /// Takes in how often the router made a decision (ES-337); that is counted beside the journal.
-    pub fn routed(&mut self, decision: &str, count: u64) {
+    pub fn count_routed(&mut self, decision: &str, count: u64) {
         let labels = vec![("decision_type", decision.to_owned())];
         self.count(("coordinator.routing.decisions", labels), count);
     }
@@ -173,6 +181,18 @@ impl Metrics {
         text
     }
 
+    /// The label of a tool: its name where it is one of ours or has been called.
+    fn name_of_tool(&self, name: &str) -> String {
+        let was_called = || {
+            let of_tool = |labels: &[(Cow<'static, str>, String)]| {
+                labels.iter().any(|(label, value)| label == "tool_name" && value == name)
+            };
+            self.counters.keys().any(|(metric, labels)| metric == TOOL_CALLS && of_tool(labels))
+        };
+        let is_known = tool_name::ALL.contains(&name) || was_called();
+        if is_known { name } else { UNKNOWN_TOOL }.to_owned()
+    }
+
     fn tokens(&mut self, usage: &Usage) {
         for (direction, tokens) in [("input", usage.input_tokens), ("output", usage.output_tokens)]
         {
@@ -181,11 +201,11 @@ impl Metrics {
         }
     }
 
-    fn count(&mut self, named: Named, by: u64) {
+    fn count(&mut self, named: MetricKey, by: u64) {
         *self.counters.entry(series(named)).or_default() += by;
     }
 
-    fn measure(&mut self, named: Named, value: f64) {
+    fn measure(&mut self, named: MetricKey, value: f64) {
         let histogram = self.histograms.entry(series(named)).or_default();
         histogram.sum += value;
         histogram.count += 1;
@@ -196,16 +216,15 @@ impl Metrics {
 }
 
 /// A series as the fold names it.
-type Named = (&'static str, Vec<(&'static str, String)>);
+type MetricKey = (&'static str, Vec<(&'static str, String)>);
 
-fn series((name, labels): Named) -> Series {
+fn series((name, labels): MetricKey) -> Series {
     let labels = labels.into_iter().map(|(label, value)| (Cow::Borrowed(label), value));
     (Cow::Borrowed(name), labels.collect())
 }
 
 fn braces(labels: &[(Cow<'static, str>, String)], bound: Option<&str>) -> String {
-    let escaped =
-        |value: &str| value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+    let escaped = |value: &str| shown_line(value).replace('\\', "\\\\").replace('"', "\\\"");
     let labels = labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value)));
     let all: Vec<_> = labels.chain(bound.map(|bound| format!("le=\"{bound}\""))).collect();
     if all.is_empty() { String::new() } else { format!("{{{}}}", all.join(",")) }

@@ -40,7 +40,7 @@ pub(crate) async fn publish(
         None => {}
     }
     let rest = async {
-        while pass(&coordinator, &*bus).await? {}
+        while publish_pending(&coordinator, &*bus).await? {}
         Ok::<_, Error>(())
     };
     match tokio::time::timeout(LAST_WORDS, rest).await {
@@ -61,7 +61,7 @@ async fn run(coordinator: &Coordinator, bus: &dyn Bus) -> Result<(), Error> {
     let mut backoff = Backoff::new();
     loop {
         changes.mark_seen();
-        match pass(coordinator, bus).await {
+        match publish_pending(coordinator, bus).await {
             Ok(true) => backoff = Backoff::new(),
             Ok(false) => {
                 changes.changed().await?;
@@ -74,13 +74,13 @@ async fn run(coordinator: &Coordinator, bus: &dyn Bus) -> Result<(), Error> {
 }
 
 /// Publishes some; false when nothing waited.
-async fn pass(coordinator: &Coordinator, bus: &dyn Bus) -> Result<bool, Error> {
+async fn publish_pending(coordinator: &Coordinator, bus: &dyn Bus) -> Result<bool, Error> {
     let store = &coordinator.store;
     let waiting = store.bus().outbox().pending(AT_ONCE)?;
     if waiting.is_empty() {
         return Ok(false);
     }
-    // Others will see these messages, so a power loss must not undo the events behind them.
+    // Others will see these messages, so a power loss must not undo the events that caused them.
     store.sync().await?;
     bus.publish(&waiting).await?;
     store.bus().outbox().remove(waiting.iter().map(|message| message.id).collect()).await?;

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use windlass_core::event::{Event, ToolCall};
+use windlass_core::event::{Event, ToolCall, WorkflowPart};
 use windlass_core::id::{CallId, TaskId};
 use windlass_core::outcome::Outcome;
+use windlass_core::secrets::RedactedStream;
 
+use windlass_store::Filter;
 pub use windlass_store::outputs::{Origin, OutputReader, OutputWriter, Stream, TruncatedOutput};
 
 use crate::{Coordinator, Error};
@@ -23,7 +25,7 @@ pub struct CallOutput {
     /// When it was started.
     pub at: Timestamp,
     pub call: ToolCall,
-    /// What it came to; `None` while it runs.
+    /// Its result; `None` while it runs.
     pub outcome: Option<Outcome>,
     /// How it ended, in words, where it ran in the background and has ended.
     pub background_exit: Option<String>,
@@ -31,14 +33,83 @@ pub struct CallOutput {
     pub kept: Vec<(Stream, TruncatedOutput)>,
 }
 
+/// What another program has printed that worked on a step of a workflow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramOutput {
+    pub task: TaskId,
+    pub step: String,
+    pub runner: String,
+    pub text: String,
+}
+
 impl Outputs<'_> {
+    /// The tasks whose commands are those of a task: itself, and all that work for it where it is a run of a workflow, the
+    /// oldest first.
+    pub fn tasks_of(self, task: TaskId) -> Result<Vec<TaskId>, Error> {
+        let created = self.coordinator.tasks().state(task)?.created;
+        if !matches!(created.workflow.as_deref(), Some(WorkflowPart::Run(_))) {
+            return Ok(vec![task]);
+        }
+        let filter = Filter { root: Some(task), ..Filter::default() };
+        let rows = self.coordinator.store.tasks().list(&filter)?;
+        Ok(rows.into_iter().rev().map(|row| row.id).collect())
+    }
+
+    /// What other programs have printed: the one that works on this task, and those of the steps of a run.
+    pub fn of_programs(self, task: TaskId) -> Result<Vec<ProgramOutput>, Error> {
+        let mut tasks = vec![task];
+        for record in self.coordinator.tasks().journal(task)? {
+            if let Event::WorkflowStepStarted(step) = record.event {
+                tasks.extend(step.task);
+            }
+        }
+        let mut found = Vec::new();
+        for task in tasks {
+            found.extend(self.of_program(task)?);
+        }
+        Ok(found)
+    }
+
+    fn of_program(self, task: TaskId) -> Result<Option<ProgramOutput>, Error> {
+        let mut found = None;
+        for record in self.coordinator.tasks().journal(task)? {
+            match (record.event, &mut found) {
+                (Event::TaskCreated(created), _) => {
+                    if let Some(WorkflowPart::Program { step, runner, .. }) =
+                        created.workflow.map(|part| *part)
+                    {
+                        found = Some(ProgramOutput { task, step, runner, text: String::new() });
+                    }
+                }
+                (Event::RunnerReported(reported), Some(found)) => {
+                    found.text.push_str(reported.output.as_deref().unwrap_or_default());
+                }
+                _ => {}
+            }
+        }
+        Ok(found)
+    }
+
     /// Every call of a task of whose output something is kept, in order.
     pub fn of(self, task: TaskId) -> Result<Vec<CallOutput>, Error> {
+        self.of_after(task, None, usize::MAX)
+    }
+
+    /// The same after a call, at most `limit`.
+    pub fn of_after(
+        self,
+        task: TaskId,
+        after: Option<CallId>,
+        limit: usize,
+    ) -> Result<Vec<CallOutput>, Error> {
         let outputs = self.coordinator.store.outputs();
         let mut found: Vec<CallOutput> = Vec::new();
         let mut places: BTreeMap<CallId, usize> = BTreeMap::new();
+        let mut is_behind = after.is_some();
         for record in self.coordinator.tasks().journal(task)? {
             match record.event {
+                Event::ToolCall(call) if is_behind => is_behind = after != Some(call.call),
+                Event::ToolCall(_) if found.len() >= limit => {}
                 Event::ToolCall(call) => {
                     let mut kept = Vec::new();
                     for &stream in Stream::ALL {
@@ -62,6 +133,7 @@ impl Outputs<'_> {
                         found[place].background_exit = Some(exited.exit);
                     }
                 }
+                // The three kinds above are all that an output consists of.
                 _ => {}
             }
         }
@@ -94,6 +166,11 @@ impl Outputs<'_> {
             true => Err(windlass_store::Error::UnknownOutput(id.to_owned()).into()),
             false => Ok(found),
         }
+    }
+
+    /// Takes the keys out of what a command prints, piece by piece, before it is kept or shown.
+    pub fn redacted(self) -> RedactedStream {
+        self.coordinator.store.secrets().known().stream()
     }
 
     /// Keeps an output that belongs to no task.

@@ -12,12 +12,14 @@ use windlass_core::event::{Event, WorkflowPart};
 use windlass_core::id::TaskId;
 use windlass_core::status::TaskStatus;
 use windlass_core::text::{one_line, prefix};
-use windlass_store::CLAIM_HOLDS;
+use windlass_store::{CLAIM_HOLDS, TaskRow};
+use windlass_workflow::changes::LARGE_FILES;
+use windlass_workflow::definition::WorkKind;
 use windlass_workflow::git::Git;
 use windlass_workflow::parallel::SIDE_BY_SIDE;
-pub use windlass_workflow::parallel::{Crew, MAX_WORKERS, Tries};
+pub use windlass_workflow::parallel::{Attempts, MAX_WORKERS, TRIES, WORKERS, WorkerList};
 
-use crate::workflows::{NewRun, StepView};
+use crate::workflows::{AttemptStatus, NewRun, StepView};
 use crate::{Coordinator, Error};
 
 /// How often a process says that the workers it drives are alive; a claim outlives several missed ones.
@@ -38,8 +40,8 @@ pub struct Parallel<'a> {
 /// What is to be done side by side.
 #[derive(Clone, Debug)]
 pub enum SideBySide {
-    Crew(Crew),
-    Tries(Tries),
+    Crew(WorkerList),
+    Tries(Attempts),
 }
 
 /// A worker in its worktree (MS-143, MS-144, MS-147).
@@ -58,15 +60,16 @@ pub struct WorkerView {
     pub worktree_path: String,
     pub process_pid: u32,
     pub last_heartbeat_at: Timestamp,
-    /// Whether it has given a sign of life in the last 90 seconds.
+    /// Whether a process works on it that has sent a heartbeat in the last 90 seconds.
     pub alive: bool,
     /// What it will edit, the latest last.
     pub claims: Vec<String>,
-    pub cost_usd: f64,
+    /// `None` where its runner does not say it.
+    pub cost_usd: Option<f64>,
 }
 
 impl WorkerView {
-    /// When it last gave a sign of life, and whether that is too long ago.
+    /// When it last sent a heartbeat, and whether that is too long ago.
     pub fn heartbeat(&self) -> String {
         let at = self.last_heartbeat_at.strftime("%H:%M:%S");
         if self.alive { at.to_string() } else { format!("{at} (silent)") }
@@ -78,8 +81,7 @@ impl WorkerView {
 pub struct TryView {
     pub name: String,
     pub task: Option<TaskId>,
-    /// `running`, `succeeded` or `failed`.
-    pub status: String,
+    pub status: AttemptStatus,
     pub summary: String,
     pub error: Option<String>,
     pub branch: Option<String>,
@@ -88,7 +90,8 @@ pub struct TryView {
     pub diff: String,
     pub input_tokens: u64,
     pub output_tokens: u64,
-    pub cost_usd: f64,
+    /// `None` where its runner does not say it.
+    pub cost_usd: Option<f64>,
     pub checks: Vec<CheckView>,
 }
 
@@ -96,8 +99,7 @@ pub struct TryView {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CheckView {
     pub name: String,
-    /// `running`, `succeeded` or `failed`.
-    pub status: String,
+    pub status: AttemptStatus,
     pub output: String,
 }
 
@@ -128,7 +130,8 @@ impl Parallel<'_> {
                             (step, runner) = (Some(at), by);
                         }
                         Some(WorkflowPart::Agent { step: at, .. }) => step = Some(at),
-                        Some(WorkflowPart::Run(_) | WorkflowPart::Script(_)) | None => {}
+                        Some(WorkflowPart::Script(script)) => step = Some(script.step),
+                        Some(WorkflowPart::Run(_)) | None => {}
                     },
                     Event::RunnerReported(reported) => activity = reported.activity.or(activity),
                     _ => {}
@@ -153,8 +156,10 @@ impl Parallel<'_> {
                 worktree_path,
                 process_pid: runtime.process_pid,
                 last_heartbeat_at: beat,
-                alive: now.duration_since(beat) <= CLAIM_HOLDS,
-                cost_usd: row.cost_spent,
+                // One whose process has died has a while before its claims are free.
+                alive: now.duration_since(beat) <= CLAIM_HOLDS
+                    && self.coordinator.tasks().driving_process(row.root_id)?.is_some(),
+                cost_usd: self.known_cost(&row)?,
             });
         }
         Ok(workers)
@@ -165,7 +170,7 @@ impl Parallel<'_> {
         let view = self.coordinator.workflows().status(run)?;
         let within = format!("{SIDE_BY_SIDE}.");
         let mut tries: Vec<TryView> = Vec::new();
-        for step in view.steps.iter().filter(|step| step.kind == "agent") {
+        for step in view.steps.iter().filter(|step| step.kind == Some(WorkKind::Agent)) {
             let Some(inner) = step.step.strip_prefix(&within) else { continue };
             let name = inner.split(['[', '.']).next().unwrap_or(inner).to_owned();
             let tree = view.worktrees.iter().find(|tree| tree.name == name);
@@ -179,14 +184,15 @@ impl Parallel<'_> {
             };
             let usage = row.as_ref().map(|row| row.usage).unwrap_or_default();
             let is_check = |other: &&StepView| {
-                other.kind == "script" && other.step.starts_with(&format!("{within}{name}["))
+                other.kind == Some(WorkKind::Script)
+                    && other.step.starts_with(&format!("{within}{name}["))
             };
             let text = |field: &str| step.output[field].as_str().unwrap_or_default().to_owned();
             let files = step.output["changed_files"].as_array().into_iter().flatten();
             tries.retain(|earlier| earlier.name != name);
             tries.push(TryView {
                 task: step.task,
-                status: step.status.clone(),
+                status: step.status,
                 summary: text("summary"),
                 error: step.error.clone(),
                 branch: tree.map(|tree| tree.branch.clone()),
@@ -194,7 +200,7 @@ impl Parallel<'_> {
                 diff,
                 input_tokens: usage.input_tokens,
                 output_tokens: usage.output_tokens,
-                cost_usd: row.map_or(0.0, |row| row.cost_spent),
+                cost_usd: row.map(|row| self.known_cost(&row)).transpose()?.flatten(),
                 checks: view.steps.iter().filter(is_check).map(check).collect(),
                 name,
             });
@@ -202,8 +208,13 @@ impl Parallel<'_> {
         Ok(tries)
     }
 
+    fn known_cost(self, row: &TaskRow) -> Result<Option<f64>, Error> {
+        let is_priced = self.coordinator.store.tasks().is_priced(row.id)?;
+        Ok(is_priced.then_some(row.cost_spent))
+    }
+
     /// Says again and again that the workers of this process are alive; never returns.
-    pub(crate) async fn beat(self) -> std::convert::Infallible {
+    pub(crate) async fn send_heartbeats(self) -> std::convert::Infallible {
         let pid = std::process::id();
         loop {
             tokio::time::sleep(HEARTBEAT).await;
@@ -219,12 +230,13 @@ impl Parallel<'_> {
 fn check(step: &StepView) -> CheckView {
     let name = step.step.rsplit('.').next().unwrap_or(&step.step).to_owned();
     let output = step.output["output"].as_str().unwrap_or_default().to_owned();
-    CheckView { name, status: step.status.clone(), output }
+    CheckView { name, status: step.status, output }
 }
 
 /// What a branch changed since its base; empty where git cannot say.
 fn difference(path: &str, base: &str, branch: &str) -> String {
-    let wanted = ["diff", "--no-color", "--no-ext-diff", "--end-of-options", base, branch];
+    let plain = ["-c", LARGE_FILES, "diff", "--no-color", "--no-ext-diff", "--no-textconv"];
+    let wanted = plain.into_iter().chain(["--end-of-options", base, branch]);
     let diff = Git::open(Path::new(path)).and_then(|git| git.run(wanted)).unwrap_or_default();
     prefix(&diff, MAX_DIFF_BYTES).to_owned()
 }

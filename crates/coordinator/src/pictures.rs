@@ -13,6 +13,15 @@ pub use windlass_model::picture::{MAX_FILE_BYTES, looks_like_picture};
 /// Pictures that one goal or message can show.
 pub const MAX_ATTACHED: usize = 10;
 
+/// Files with these endings are pictures, or somebody should know that they are not.
+const PICTURES: [&str; 5] = ["png", "jpg", "jpeg", "gif", "webp"];
+
+/// Whether a file is a picture by its name.
+pub fn is_named_like_picture(path: &Path) -> bool {
+    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+    PICTURES.iter().any(|known| known.eq_ignore_ascii_case(ending))
+}
+
 /// Pictures that people attach.
 #[derive(Clone, Copy)]
 pub struct Pictures<'a> {

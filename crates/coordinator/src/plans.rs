@@ -27,7 +27,7 @@ pub use blocks::{decision_blocks, issue_blocks, plan_blocks, snapshot_blocks};
 pub use files::PlanFile;
 pub use notes::{DecisionDraft, IssueDraft, Notes};
 pub use run::PlanRun;
-pub use snapshots::Saved;
+pub use snapshots::SnapshotFile;
 pub use status::{PhaseStatus, PlanState, PlanStatus, PlanTaskStatus};
 // What surfaces show of a plan, so that they need not know its crate.
 pub use windlass_plan::{

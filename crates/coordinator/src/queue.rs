@@ -51,8 +51,8 @@ impl Queue<'_> {
         }
     }
 
-    /// Tasks that a service should drive now and nobody drives: interrupted ones, then
-    /// parked ones that have mail to continue with and new ones for which there is a place.
+    /// Tasks that a service should drive now and nobody drives: interrupted ones, then new ones for which there is a
+    /// place, and parked ones that have mail to continue with or whose time has come.
     pub fn ready(self) -> Result<Vec<TaskId>, Error> {
         let mut ready = self.interrupted(&HashSet::new())?;
         ready.extend(self.ready_tasks(usize::MAX)?);
@@ -123,7 +123,7 @@ impl Queue<'_> {
         let row = self.coordinator.store.tasks().get(task)?;
         // Parked until its next check, or until what it waits for is tried again.
         let has_time =
-            |reason: StatusReason| reason == StatusReason::Schedule || reason.waits_for_its_time();
+            |reason: StatusReason| reason == StatusReason::Schedule || reason.resumes_at_a_time();
         let parked = row.filter(|row| row.status == TaskStatus::Paused && has_time(row.reason));
         if let Some(row) = parked {
             self.requeue_at(task, row.next_action_at.as_ref()).await?;

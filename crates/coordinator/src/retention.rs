@@ -1,7 +1,8 @@
 //! Removing finished tasks with everything of theirs: journal, trace, the service's workspace, outputs, pictures.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use jiff::{SignedDuration, Timestamp};
@@ -27,7 +28,7 @@ pub struct Retention<'a> {
 
 /// What was removed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Removed {
+pub struct RemovalReport {
     pub tasks: u64,
     pub events: u64,
     /// What the disk has got back.
@@ -37,9 +38,9 @@ pub struct Removed {
 }
 
 impl Retention<'_> {
-    /// How long finished tasks are kept; for ever without it.
-    pub fn keep(self) -> Option<SignedDuration> {
-        self.coordinator.store.tasks().retention().keep()
+    /// How long finished tasks are kept; forever if not set.
+    pub fn keep_time(self) -> Option<SignedDuration> {
+        self.coordinator.store.tasks().retention().keep_time()
     }
 
     /// The size of the database.
@@ -66,10 +67,10 @@ impl Retention<'_> {
     }
 
     /// Removes what the plan says.
-    pub async fn remove(self, plan: &RetentionPlan) -> Result<Removed, Error> {
+    pub async fn remove(self, plan: &RetentionPlan) -> Result<RemovalReport, Error> {
         let store = &self.coordinator.store;
         let before = self.database_bytes();
-        let mut removed = Removed::default();
+        let mut removed = RemovalReport::default();
         if plan.going.is_empty() {
             return Ok(removed);
         }
@@ -106,7 +107,7 @@ impl Retention<'_> {
 
     /// Removes what is older than the configuration says, unless that was done less than a day ago.
     pub(crate) async fn remove_when_due(self) -> Result<(), Error> {
-        let Some(age) = self.keep() else { return Ok(()) };
+        let Some(age) = self.keep_time() else { return Ok(()) };
         let mark = self.coordinator.store.dir().root().join(PRUNED_MARK);
         let now = self.coordinator.now();
         let last = fs::metadata(&mark).and_then(|found| found.modified()).ok();
@@ -126,7 +127,7 @@ impl Retention<'_> {
 
     /// Removes what the browsers of tasks that have ended would have been started again with: it holds cookies.
     pub(crate) fn forget_browsing(self) -> Result<(), Error> {
-        let directory = self.coordinator.store.dir().browsing();
+        let directory = self.coordinator.store.dir().browser_directory();
         for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
             let path = entry.path();
             let name = path.file_stem().and_then(|name| name.to_str());
@@ -141,7 +142,7 @@ impl Retention<'_> {
     }
 
     /// Removes a tree's trace and, where the service made it, its workspace, but for what was published.
-    fn remove_files(self, tree: &FinishedTree, removed: &mut Removed) {
+    fn remove_files(self, tree: &FinishedTree, removed: &mut RemovalReport) {
         let dir = self.coordinator.store.dir();
         removed.bytes += remove_all(&dir.traces().join(tree.root.to_string()), &[]);
         if tree.workspace.starts_with(dir.workspaces()) && tree.workspace != dir.workspaces() {
@@ -162,6 +163,9 @@ fn size(path: &Path) -> u64 {
     fs::symlink_metadata(path).map_or(0, |found| found.len())
 }
 
+/// What one may do with one's own directory.
+const OWNER_RIGHTS: u32 = 0o700;
+
 /// Removes a directory but for some files and what they are in; returns how many bytes that were. Links are removed,
 /// never followed.
 fn remove_all(path: &Path, keep: &[PathBuf]) -> u64 {
@@ -171,6 +175,10 @@ fn remove_all(path: &Path, keep: &[PathBuf]) -> u64 {
     let Ok(found) = fs::symlink_metadata(path) else { return 0 };
     if !found.is_dir() {
         return if fs::remove_file(path).is_ok() { found.len() } else { 0 };
+    }
+    // An agent may have closed its own directory, and nothing can be removed from a closed one.
+    if found.mode() & OWNER_RIGHTS != OWNER_RIGHTS {
+        let _ = fs::set_permissions(path, Permissions::from_mode(found.mode() | OWNER_RIGHTS));
     }
     let mut bytes = 0;
     for entry in fs::read_dir(path).into_iter().flatten().flatten() {

@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 
 use windlass_core::command::{ExecutionConfig, Outage, TaskCommand};
-use windlass_core::event::{Continued, Deadline};
+use windlass_core::event::{Continuation, Deadline};
 use windlass_core::id::{CommandId, SessionId, TaskId};
 use windlass_core::injection::{Control, Injection};
 use windlass_core::schedule::DeadlineAction;
@@ -17,7 +17,7 @@ use crate::decision::{Decision, SessionTasks};
 use crate::slash::{self, Effect, SlashInput};
 use crate::submit::SubmitOptions;
 use crate::trigger::{TriggerStream, UserMessageReceived};
-use crate::{Coordinator, Error, Handled, Talk};
+use crate::{Coordinator, Error, Talk, TriggerOutcome};
 
 /// Decides where messages go.
 #[derive(Clone, Copy)]
@@ -31,7 +31,10 @@ impl<'a> Router<'a> {
     }
 
     /// Routes one message of a session whose lease we hold.
-    pub(crate) async fn route(self, message: &UserMessageReceived) -> Result<Handled, Error> {
+    pub(crate) async fn route(
+        self,
+        message: &UserMessageReceived,
+    ) -> Result<TriggerOutcome, Error> {
         let stream = TriggerStream::UserMessageReceived;
         if message.message.trim().is_empty() {
             return Err(Error::BadTrigger { stream, problem: "the message is empty".to_owned() });
@@ -40,7 +43,7 @@ impl<'a> Router<'a> {
         let known = self.coordinator.store.sessions().state(message.session_id)?;
         let interactive = known.is_some_and(|(state, _)| state.created.interactive);
         let handled = match slash::is_command(&message.message) {
-            true => self.obey(message).await,
+            true => self.run_command(message).await,
             // A person stays in it: what they say belongs to the conversation.
             false if interactive => {
                 let talk = Talk {
@@ -48,10 +51,10 @@ impl<'a> Router<'a> {
                     pictures: message.pictures.clone(),
                     ..Talk::for_service(&message.message, &message.user_id)
                 };
-                session.conversation().send(talk).await.map(Handled::from)
+                session.conversation().send(talk).await.map(TriggerOutcome::from)
             }
             false => {
-                let decision = self.decided(message).await?;
+                let decision = self.decide_once(message).await?;
                 self.carry_out(message, decision).await
             }
         };
@@ -60,8 +63,8 @@ impl<'a> Router<'a> {
         handled
     }
 
-    /// Obeys a slash command, as every surface does.
-    async fn obey(self, message: &UserMessageReceived) -> Result<Handled, Error> {
+    /// Runs a slash command, as every surface does.
+    async fn run_command(self, message: &UserMessageReceived) -> Result<TriggerOutcome, Error> {
         let session = self.coordinator.session(message.session_id);
         let input = SlashInput {
             request: message.request_id.clone(),
@@ -70,25 +73,25 @@ impl<'a> Router<'a> {
         let reply = match session.run(input).await {
             // What is mistyped is answered, as what is not.
             Err(error @ Error::UnknownCommand { .. }) => {
-                return Ok(Handled::Said { message: error.to_string() });
+                return Ok(TriggerOutcome::Said { message: error.to_string() });
             }
             Err(Error::BadCommand { problem, usage }) => {
-                return Ok(Handled::Said { message: format!("{problem}; use {usage}") });
+                return Ok(TriggerOutcome::Said { message: format!("{problem}; use {usage}") });
             }
             reply => reply?,
         };
         let words = reply.to_string();
         Ok(match reply.effect {
-            Effect::Work { task } => Handled::Injected { task },
-            Effect::Steered { task } => Handled::Steered { task, words },
+            Effect::Work { task } => TriggerOutcome::Injected { task },
+            Effect::Steered { task } => TriggerOutcome::Steered { task, words },
             Effect::None | Effect::Axes { .. } | Effect::Cleared => {
-                Handled::Said { message: words }
+                TriggerOutcome::Said { message: words }
             }
         })
     }
 
     /// What becomes of a message: as decided the first time, else by the router, once.
-    async fn decided(self, message: &UserMessageReceived) -> Result<Decision, Error> {
+    async fn decide_once(self, message: &UserMessageReceived) -> Result<Decision, Error> {
         let stream = TriggerStream::UserMessageReceived.as_str();
         let request = match &message.request_id {
             Some(request) => request.clone(),
@@ -124,14 +127,16 @@ impl<'a> Router<'a> {
         let active =
             self.coordinator.store.sessions().get(session)?.and_then(|row| row.active_task_id);
         let known = SessionTasks { tasks: &tasks, active };
-        Ok(self.decide(&known, &message.message).await)
+        // The task gets the message without keys, and so does the model that reads it first.
+        let secrets = self.coordinator.store.secrets().known();
+        Ok(self.decide(&known, &secrets.redact(&message.message)).await)
     }
 
     async fn carry_out(
         self,
         message: &UserMessageReceived,
         decision: Decision,
-    ) -> Result<Handled, Error> {
+    ) -> Result<TriggerOutcome, Error> {
         let request = message.request_id.as_deref();
         let id = self.coordinator.triggers().injection_id(request, "message");
         let (task, control) = match decision {
@@ -142,7 +147,7 @@ impl<'a> Router<'a> {
                     .from(&message.user_id)
                     .with_pictures(message.pictures.clone());
                 return match self.coordinator.messages().inject(task_id, injection).await {
-                    Ok(_) => Ok(Handled::Injected { task: task_id }),
+                    Ok(_) => Ok(TriggerOutcome::Injected { task: task_id }),
                     // It ended while the message was on its way; what was said is not lost.
                     Err(Error::Store(windlass_store::Error::TaskEnded { .. })) => {
                         self.start(message, text.clone()).await
@@ -150,12 +155,14 @@ impl<'a> Router<'a> {
                     Err(error) => Err(error),
                 };
             }
-            Decision::SmallTalk { response } => return Ok(Handled::Said { message: response }),
+            Decision::SmallTalk { response } => {
+                return Ok(TriggerOutcome::Said { message: response });
+            }
             Decision::CancelTask { task_id, reason } => (task_id, Control::Cancel { reason }),
             Decision::PauseTask { task_id } => (task_id, Control::Pause),
             Decision::ResumeTask { task_id } => (task_id, Control::Resume),
         };
-        self.coordinator.triggers().steered(id, task, control, &message.user_id).await
+        self.coordinator.triggers().steer_once(id, task, control, &message.user_id).await
     }
 
     /// Makes a task of a goal, for the service to drive.
@@ -163,7 +170,7 @@ impl<'a> Router<'a> {
         self,
         message: &UserMessageReceived,
         goal: String,
-    ) -> Result<Handled, Error> {
+    ) -> Result<TriggerOutcome, Error> {
         let now = self.coordinator.now();
         let (command_id, task_id) = match message.request_id.as_deref() {
             Some(request) => {
@@ -194,7 +201,7 @@ impl<'a> Router<'a> {
             ..default
         };
         let submitted = self.coordinator.tasks().submit_command(command, options).await?;
-        Ok(Handled::Started { task: submitted.task, place: submitted.place })
+        Ok(TriggerOutcome::Started { task: submitted.task, place: submitted.place })
     }
 
     /// The directory that a session works in, where that is a person's own, and the ended task whose
@@ -202,7 +209,7 @@ impl<'a> Router<'a> {
     fn project(
         self,
         message: &UserMessageReceived,
-    ) -> Result<(Option<PathBuf>, Option<Box<Continued>>), Error> {
+    ) -> Result<(Option<PathBuf>, Option<Box<Continuation>>), Error> {
         let newest = Filter {
             session: Some(message.session_id),
             roots: true,
@@ -219,7 +226,7 @@ impl<'a> Router<'a> {
             return Ok((None, None));
         }
         let continues = match last.status.is_terminal() {
-            true => Some(Box::new(self.coordinator.tasks().state(last.id)?.continued())),
+            true => Some(Box::new(self.coordinator.tasks().state(last.id)?.continuation())),
             false => None,
         };
         Ok((Some(workspace), continues))
@@ -229,15 +236,19 @@ impl<'a> Router<'a> {
     async fn reply(
         self,
         message: &UserMessageReceived,
-        handled: &Result<Handled, Error>,
+        handled: &Result<TriggerOutcome, Error>,
     ) -> Result<(), Error> {
         let (words, task) = match handled {
-            Ok(Handled::Said { message }) => (message.clone(), None),
-            Ok(Handled::Steered { task, words }) => (format!("{task} {words}"), Some(*task)),
-            Ok(Handled::Started { task, place: Some(place) }) => {
+            Ok(TriggerOutcome::Said { message }) => (message.clone(), None),
+            Ok(TriggerOutcome::Steered { task, words }) => (format!("{task} {words}"), Some(*task)),
+            Ok(TriggerOutcome::Started { task, place: Some(place) }) => {
                 (format!("{task} is queued, number {place} in line"), Some(*task))
             }
-            Ok(Handled::Started { .. } | Handled::Injected { .. } | Handled::Nothing { .. }) => {
+            Ok(
+                TriggerOutcome::Started { .. }
+                | TriggerOutcome::Injected { .. }
+                | TriggerOutcome::Nothing { .. },
+            ) => {
                 return Ok(());
             }
             // It comes again, and is answered then.

@@ -12,10 +12,10 @@ use crate::deadlines::Deadlines;
 use crate::router::Router;
 use crate::submit::SubmitOptions;
 use crate::trigger::{Due, ScheduledTrigger, TriggerStream};
-use crate::{Error, Handled, Timer};
+use crate::{Error, Timer, TriggerOutcome};
 
 impl Timer<'_> {
-    pub(crate) async fn fire(self, trigger: &ScheduledTrigger) -> Result<Handled, Error> {
+    pub(crate) async fn fire(self, trigger: &ScheduledTrigger) -> Result<TriggerOutcome, Error> {
         let problem = |problem: &str| Error::BadTrigger {
             stream: TriggerStream::ScheduledTrigger,
             problem: problem.to_owned(),
@@ -39,7 +39,7 @@ impl Timer<'_> {
                 let check = Injection::notice(id, check_message(prompt), None).from("schedule");
                 self.coordinator.messages().inject_in_turn(task, check).await?;
                 self.coordinator.queue().wake();
-                Ok(Handled::Injected { task })
+                Ok(TriggerOutcome::Injected { task })
             }
             (Due::Cron, None, None) => Err(problem("neither `schedule_id` nor `task_id` is given")),
             (Due::MonitoringTimeout, Some(row), _) => self.timed_out(row).await,
@@ -50,8 +50,12 @@ impl Timer<'_> {
     }
 
     /// One run of a schedule; a repeated delivery finds that the row has moved on.
-    async fn run_of(self, row: ScheduleRow, due: Option<Timestamp>) -> Result<Handled, Error> {
-        let nothing = |reason: &str| Ok(Handled::Nothing { reason: reason.to_owned() });
+    async fn run_of(
+        self,
+        row: ScheduleRow,
+        due: Option<Timestamp>,
+    ) -> Result<TriggerOutcome, Error> {
+        let nothing = |reason: &str| Ok(TriggerOutcome::Nothing { reason: reason.to_owned() });
         let (Some(next_at), ScheduleState::Active) = (&row.next_at, row.state) else {
             return nothing("the schedule does not run");
         };
@@ -79,7 +83,8 @@ impl Timer<'_> {
             // The next run may succeed, and this one will not.
             other => other,
         };
-        let ran = matches!(handled, Ok(Handled::Injected { .. } | Handled::Started { .. }));
+        let ran =
+            matches!(handled, Ok(TriggerOutcome::Injected { .. } | TriggerOutcome::Started { .. }));
         let missed = turn.missed + u32::from(turn.runs && !ran);
         let advance = Advance { due: row.next_at, next: turn.next, ran, missed };
         self.coordinator.store.schedules().advance(row.schedule.id, advance, now).await?;
@@ -92,21 +97,21 @@ impl Timer<'_> {
         schedule: &Schedule,
         run: Timestamp,
         next: Option<&Zoned>,
-    ) -> Result<Handled, Error> {
+    ) -> Result<TriggerOutcome, Error> {
         let name = format!("{}@{run}", schedule.id);
         let id = InjectionId::derived(&name, "run");
         let prompt = schedule.check_prompt.clone().unwrap_or_default();
         match (schedule.action, schedule.task_id, schedule.session_id) {
             (ScheduleAction::Check, Some(task), _) => {
-                if self.waits_already(task, schedule.id)? {
+                if self.has_waiting_check(task, schedule.id)? {
                     let reason = "the task has not read the check before".to_owned();
-                    return Ok(Handled::Nothing { reason });
+                    return Ok(TriggerOutcome::Nothing { reason });
                 }
                 let control = Control::Watch { schedule: schedule.id, next: next.cloned() };
                 let check = Injection::control(id, control).with_content(check_message(&prompt));
                 self.coordinator.messages().inject_in_turn(task, check).await?;
                 self.coordinator.queue().requeue_at(task, next).await?;
-                Ok(Handled::Injected { task })
+                Ok(TriggerOutcome::Injected { task })
             }
             (ScheduleAction::Message, task, session) => {
                 let active = match (task, session) {
@@ -120,25 +125,38 @@ impl Timer<'_> {
                     (None, None) => None,
                 };
                 let Some(task) = active else {
-                    return Ok(Handled::Nothing { reason: "no task is active".to_owned() });
+                    return Ok(TriggerOutcome::Nothing { reason: "no task is active".to_owned() });
                 };
                 let message = Injection::message(id, prompt).from("schedule");
                 self.coordinator.messages().inject_in_turn(task, message).await?;
-                Ok(Handled::Injected { task })
+                Ok(TriggerOutcome::Injected { task })
             }
             (ScheduleAction::Start, _, session) => self.dispatch(schedule, &name, session).await,
             (ScheduleAction::Check, None, _) => {
-                Ok(Handled::Nothing { reason: "there is no task to check on".to_owned() })
+                Ok(TriggerOutcome::Nothing { reason: "there is no task to check on".to_owned() })
             }
         }
     }
 
     /// Whether a check lies in a task's mailbox: it is parked by a person, or nobody drives it. More of the
     /// same would tell it nothing.
-    fn waits_already(self, task: TaskId, schedule: ScheduleId) -> Result<bool, Error> {
+    fn has_waiting_check(self, task: TaskId, schedule: ScheduleId) -> Result<bool, Error> {
         let of = |control: &Option<Control>| match control {
             Some(Control::Watch { schedule: of, .. }) => *of == schedule,
-            _ => false,
+            Some(
+                Control::Pause
+                | Control::Interrupt
+                | Control::Resume
+                | Control::Revoke { .. }
+                | Control::Cancel { .. }
+                | Control::Unwatch { .. }
+                | Control::UseModel { .. }
+                | Control::ChangeAxes { .. }
+                | Control::Steer { .. }
+                | Control::Grant { .. }
+                | Control::Expire { .. },
+            )
+            | None => false,
         };
         let first = InjectionId::derived(&schedule.to_string(), "watch");
         let mail = self.coordinator.store.mailbox().pending(task)?;
@@ -151,7 +169,7 @@ impl Timer<'_> {
         schedule: &Schedule,
         name: &str,
         session: Option<SessionId>,
-    ) -> Result<Handled, Error> {
+    ) -> Result<TriggerOutcome, Error> {
         let id = schedule.id.to_string();
         let session_id = session.unwrap_or_else(|| SessionId::derived(&id, "session"));
         let task_id = TaskId::derived(name, "task");
@@ -161,10 +179,10 @@ impl Timer<'_> {
         let goal = schedule.goal.as_deref().unwrap_or_default();
         if let Some(busy) = live.iter().find(|task| task.id != task_id && task.goal == goal) {
             let reason = format!("{} of the run before still lives", busy.id);
-            return Ok(Handled::Nothing { reason });
+            return Ok(TriggerOutcome::Nothing { reason });
         }
         if let Some(reason) = self.autonomous_limit_reached(schedule, session_id, task_id).await? {
-            return Ok(Handled::Nothing { reason });
+            return Ok(TriggerOutcome::Nothing { reason });
         }
         let command = TaskCommand {
             command_id: CommandId::derived(name, "command"),
@@ -182,7 +200,7 @@ impl Timer<'_> {
             ..self.coordinator.tasks().default_options()
         };
         let submitted = self.coordinator.tasks().submit_command(command, options).await?;
-        Ok(Handled::Started { task: submitted.task, place: submitted.place })
+        Ok(TriggerOutcome::Started { task: submitted.task, place: submitted.place })
     }
 
     /// Why a schedule starts nothing more for a while: unattended work has a limit
@@ -220,11 +238,11 @@ impl Timer<'_> {
     }
 
     /// A monitor's time is up (ES-286).
-    async fn timed_out(self, row: ScheduleRow) -> Result<Handled, Error> {
+    async fn timed_out(self, row: ScheduleRow) -> Result<TriggerOutcome, Error> {
         let (now, schedule) = (self.coordinator.now(), &row.schedule);
         let due = schedule.timeout_at.is_some_and(|end| end <= now);
         if row.state == ScheduleState::Ended || !due {
-            return Ok(Handled::Nothing {
+            return Ok(TriggerOutcome::Nothing {
                 reason: "its time is not up, or it has ended".to_owned(),
             });
         }
@@ -236,7 +254,7 @@ impl Timer<'_> {
                 let why = format!("what it waited for did not happen until {end}");
                 Deadlines::of(self.coordinator).expire(id, task, action.into(), &why).await?
             }
-            None => Handled::Nothing { reason: "it has no task".to_owned() },
+            None => TriggerOutcome::Nothing { reason: "it has no task".to_owned() },
         };
         self.coordinator.store.schedules().end(schedule.id, "its time is up").await?;
         Ok(handled)

@@ -30,9 +30,11 @@ impl<'a> Schedules<'a> {
         Ok(self.coordinator.store.schedules().get(id)?)
     }
 
-    /// Every schedule, those that have ended too.
+    /// Every schedule, those that have ended last; what a person has removed is not among them.
     pub fn list(self) -> Result<Vec<ScheduleRow>, Error> {
-        Ok(self.coordinator.store.schedules().list()?)
+        let mut rows = self.coordinator.store.schedules().list()?;
+        rows.retain(|row| row.ended_reason.as_deref() != Some(REMOVED));
+        Ok(rows)
     }
 
     /// When the next one is due.
@@ -73,7 +75,7 @@ impl<'a> Schedules<'a> {
             }
         })?;
         if let Some(task) = schedule.task_id {
-            let status = self.coordinator.tasks().state(task)?.status;
+            let status = self.coordinator.tasks().require_row(task)?.status;
             if status.is_terminal() {
                 return Err(Error::Ended { task, status });
             }
@@ -127,7 +129,7 @@ impl<'a> Schedules<'a> {
         let Some(row) = self.coordinator.store.schedules().get(id)? else {
             return Err(windlass_store::Error::UnknownSchedule(id.to_string()).into());
         };
-        if !self.coordinator.store.schedules().end(id, "removed").await? {
+        if !self.coordinator.store.schedules().end(id, REMOVED).await? {
             return Err(Error::ScheduleEnded { schedule: id });
         }
         self.unwatch(&row).await
@@ -145,6 +147,9 @@ impl<'a> Schedules<'a> {
         }
     }
 }
+
+/// Why a schedule ended that a person has removed.
+const REMOVED: &str = "removed";
 
 /// What an agent reads when a schedule begins to check on it.
 fn schedule_notice(schedule: &Schedule, next: &Zoned) -> String {

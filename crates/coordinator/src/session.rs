@@ -24,8 +24,8 @@ use windlass_store::{Filter, SessionAppend, TaskRow};
 use crate::views::{PendingChange, SessionDetails};
 use crate::{Coordinator, Error};
 
-pub use axes::{AxesOrder, Changed};
-pub use talk::{Conversation, Sent, Talk};
+pub use axes::{AxesChangeOutcome, AxesOrder};
+pub use talk::{Conversation, Delivery, Talk};
 
 /// How often an append is tried again when others are faster; each time one of them has succeeded.
 const ATTEMPTS: usize = 100;
@@ -71,7 +71,7 @@ impl NewSession {
 pub(crate) enum Activity {
     /// Nothing is at work.
     Idle,
-    /// A unit has begun and stands still: it is paused, or waits for an answer.
+    /// A unit has begun and does not run: it is paused, or waits for an answer.
     InUnit,
     /// A process works on a unit.
     Working,
@@ -153,23 +153,40 @@ impl Session<'_> {
         })
     }
 
-    /// Takes back a rule that an `Allow All` gave, from the session and from its tasks.
+    /// Takes back a rule that an `Allow All` gave, from the session, its tasks and those below them.
     pub async fn revoke(self, rule: &AllowRule, by: &str) -> Result<bool, Error> {
-        self.update(|state| {
-            if !state.rules.contains(rule) {
-                return Ok((SessionAppend::default(), false));
+        let live = Filter { session: Some(self.id), live: true, ..Filter::default() };
+        let tasks = self.coordinator.tasks();
+        let (is_revoked, recipients) = self
+            .update(|state| {
+                if !state.rules.contains(rule) {
+                    return Ok((SessionAppend::default(), (false, Vec::new())));
+                }
+                let revoked = RuleRevoked { rule: rule.clone(), by: by.to_owned() };
+                let (mut mail, mut recipients) = (Vec::new(), Vec::new());
+                for task in tasks.rows(&live)? {
+                    // The rule may still be on its way to a task without a parent, by mail.
+                    let has_parent = task.parent_id.is_some();
+                    if has_parent && !tasks.state(task.id)?.allow_rules.contains(rule) {
+                        continue;
+                    }
+                    let control = Control::Revoke { rule: rule.clone() };
+                    let id = InjectionId::new(self.now());
+                    mail.push((task.id, Injection::control(id, control).from(by)));
+                    recipients.push(task.id);
+                }
+                let events = vec![SessionEvent::RuleRevoked(revoked)];
+                Ok((SessionAppend { events, mail }, (true, recipients)))
+            })
+            .await?;
+        for task in recipients {
+            match self.coordinator.control().settle(task).await {
+                // Its driver reads the mail.
+                Ok(_) | Err(Error::Store(windlass_store::Error::Driven { .. })) => {}
+                Err(error) => return Err(error),
             }
-            let revoked = RuleRevoked { rule: rule.clone(), by: by.to_owned() };
-            let mut mail = Vec::new();
-            for task in self.live_tasks()? {
-                let control = Control::Revoke { rule: rule.clone() };
-                let id = InjectionId::new(self.now());
-                mail.push((task.id, Injection::control(id, control).from(by)));
-            }
-            let events = vec![SessionEvent::RuleRevoked(revoked)];
-            Ok((SessionAppend { events, mail }, true))
-        })
-        .await
+        }
+        Ok(is_revoked)
     }
 
     /// Puts the session away, or takes it back: lists leave it out, and nothing of it is lost.
@@ -242,7 +259,7 @@ impl Session<'_> {
         let task = self.coordinator.store.ids().task(named)?;
         match self.coordinator.tasks().session_of(task)? == session {
             true => Ok(task),
-            // Another session's task is none that this person can name.
+            // This person cannot name a task of another session.
             false => Err(windlass_store::Error::UnknownTask(named.to_owned()).into()),
         }
     }

@@ -2,7 +2,7 @@
 //! becomes a proposal that a person decides about (MS-162…165, MS-215).
 //!
 //! Invariants:
-//! - Three tasks make a repetition. What only one task does, however often, is none.
+//! - Three tasks make a repetition. What only one task does, however often, is not one.
 //! - A proposal changes nothing: a skill is written when a person accepts it, or where the policy says so.
 //! - One proposal for a project in seven days, and never a second one for the same thing.
 
@@ -22,7 +22,7 @@ use windlass_core::string_enum;
 use windlass_core::text::one_line;
 use windlass_core::tool_name;
 pub use windlass_store::{EvidenceKind, ProposalStatus};
-use windlass_store::{NewEvidence, NewProposal, ProposalRow, Repeated};
+use windlass_store::{NewEvidence, NewProposal, ProposalRow, Recurrence};
 
 use crate::{Coordinator, Error};
 
@@ -105,11 +105,6 @@ impl Proposal {
         let line = |one: &Finding| format!("in {} tasks: {}", one.tasks.len(), one.words());
         self.evidence.iter().map(line).collect()
     }
-
-    /// The command that accepts it, after its eval case has shown that it helps.
-    pub fn accept_command(&self) -> String {
-        format!("windlass skills proposals accept {}", self.number)
-    }
 }
 
 /// What else is known of a thing.
@@ -187,7 +182,7 @@ impl SkillProposals<'_> {
         let evidence = gather(&self.coordinator.tasks().journal(state.id())?);
         let (store, now) = (&self.coordinator.store, self.coordinator.now());
         store.skill_proposals().record(now, project.clone(), state.id(), evidence).await?;
-        let repeated = store.skill_proposals().repeated(&project, MIN_TASKS)?;
+        let repeated = store.skill_proposals().recurrences(&project, MIN_TASKS)?;
         let Some(evidence) = choose(&repeated) else { return Ok(None) };
         let Some(first) = evidence.first() else { return Ok(None) };
         let kept = ProposalEvidence {
@@ -221,13 +216,13 @@ fn proposal(row: ProposalRow) -> Proposal {
 
 /// What a task did, each thing once.
 fn gather(journal: &[Record]) -> Vec<NewEvidence> {
-    let mut gathered = Gathered::default();
+    let mut gathered = EvidenceGatherer::default();
     for record in journal {
         match &record.event {
             Event::RiskCheck(check) => drop(gathered.classes.insert(check.call, check.class)),
             Event::ToolCall(call) if call.tool == tool_name::BASH => {
                 let command = call.arguments["command"].as_str().unwrap_or_default();
-                gathered.commands.insert(call.call, plain(command));
+                gathered.commands.insert(call.call, normalize(command));
             }
             Event::ToolResult(result) => {
                 if let Some(command) = gathered.commands.remove(&result.call) {
@@ -244,7 +239,7 @@ fn gather(journal: &[Record]) -> Vec<NewEvidence> {
                 }
             }
             Event::InjectionReceived(mail) if mail.injection_type == InjectionType::UserMessage => {
-                gathered.add(EvidenceKind::Correction, plain(&mail.content), Detail::default());
+                gathered.add(EvidenceKind::Correction, normalize(&mail.content), Detail::default());
             }
             _ => {}
         }
@@ -253,7 +248,7 @@ fn gather(journal: &[Record]) -> Vec<NewEvidence> {
 }
 
 #[derive(Default)]
-struct Gathered {
+struct EvidenceGatherer {
     classes: BTreeMap<CallId, Class>,
     commands: BTreeMap<CallId, String>,
     found: Vec<(EvidenceKind, String, Detail)>,
@@ -261,7 +256,7 @@ struct Gathered {
     failed: Vec<usize>,
 }
 
-impl Gathered {
+impl EvidenceGatherer {
     fn on_command(
         &mut self,
         command: String,
@@ -310,14 +305,14 @@ impl Gathered {
 }
 
 /// A text as it is compared: in one line, and not without end.
-fn plain(text: &str) -> String {
+fn normalize(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     one_line(&words.join(" "), MAX_KEY_CHARS)
 }
 
 /// What a skill is proposed for, and what else the same tasks did. What a person had to say counts first, then what did not
 /// work; a command or a file alone is a habit, and two of them are a procedure.
-fn choose(repeated: &[Repeated]) -> Option<Vec<Finding>> {
+fn choose(repeated: &[Recurrence]) -> Option<Vec<Finding>> {
     let order = [
         EvidenceKind::Correction,
         EvidenceKind::Failure,
@@ -332,7 +327,7 @@ fn choose(repeated: &[Repeated]) -> Option<Vec<Finding>> {
         };
         of_kind().filter(|_| is_enough).max_by_key(|one| one.tasks.len())
     })?;
-    let shares = |one: &&Repeated| {
+    let shares = |one: &&Recurrence| {
         let shared = one.tasks.iter().filter(|task| first.tasks.contains(task));
         *one != first && shared.count() >= MIN_TASKS
     };
@@ -340,7 +335,7 @@ fn choose(repeated: &[Repeated]) -> Option<Vec<Finding>> {
     Some(std::iter::once(first).chain(others).take(MAX_SHOWN).map(finding).collect())
 }
 
-fn finding(one: &Repeated) -> Finding {
+fn finding(one: &Recurrence) -> Finding {
     Finding {
         kind: one.kind,
         what: one.key.clone(),

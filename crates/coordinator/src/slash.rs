@@ -20,7 +20,7 @@ mod plans;
 
 use windlass_core::event::Driver;
 
-use crate::Share;
+use crate::{Error, Share};
 
 pub use forensics::forensics;
 pub use reply::{Block, Effect, Field, Reply};
@@ -47,6 +47,20 @@ pub enum Reach {
     Everything,
     /// What belongs to whoever typed it. What is another's does not exist.
     Own,
+}
+
+impl Reach {
+    /// Refuses a model that is a script: a script is a file of this machine, which only those who reach everything
+    /// may name.
+    pub fn check_model(self, name: &str) -> Result<(), Error> {
+        let is_script = name.trim_start().starts_with("script:");
+        match self == Self::Own && is_script {
+            true => Err(Error::NotAllowed {
+                what: "a script as the model is a file of the server's machine".to_owned(),
+            }),
+            false => Ok(()),
+        }
+    }
 }
 
 /// A line that a person typed, and where.

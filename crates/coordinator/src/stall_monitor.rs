@@ -2,7 +2,9 @@
 //! for too long is failed, and its loop, if it is one of ours, is evicted.
 //!
 //! Invariants:
-//! - Every event is a sign of life; that the driving process lives is not.
+//! - Every event counts as progress; a living process alone does not.
+//! - A run of a workflow is not silent while a person is asked: its programs wait for the answer. Nor while a command of it
+//!   has time left that its file gives it.
 //! - Silence is what was observed while this process ran, not what the calendar says: a machine that slept for
 //!   a night has observed nothing, and fails no task when it wakes.
 
@@ -13,7 +15,9 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use windlass_core::ending::Ending;
 use windlass_core::error::{ErrorDetails, ErrorType, Remedy};
+use windlass_core::event::WorkflowPart;
 use windlass_core::id::TaskId;
+use windlass_store::Filter;
 
 use crate::{Coordinator, Error, Timer};
 
@@ -22,10 +26,10 @@ const LONGEST_INTERVAL: Duration = Duration::from_secs(60);
 
 /// What this process drives and has observed.
 #[derive(Clone, Default)]
-pub(crate) struct StallMonitor(Arc<Mutex<Observed>>);
+pub(crate) struct StallMonitor(Arc<Mutex<Observations>>);
 
 #[derive(Default)]
-struct Observed {
+struct Observations {
     /// The loops of this process that can be evicted.
     loops: HashMap<TaskId, CancellationToken>,
     /// How many events each driven tree had, and for how long it has had no more.
@@ -67,8 +71,13 @@ impl StallMonitor {
         }
     }
 
-    /// Counts events; returns the trees that have been silent for the limit.
-    fn observe(&self, now: Duration, pulses: &[(TaskId, u64)], limit: Duration) -> Vec<TaskId> {
+    /// Counts events; returns the trees that have been silent for the limit, and for how long each has been.
+    fn observe(
+        &self,
+        now: Duration,
+        pulses: &[(TaskId, u64)],
+        limit: Duration,
+    ) -> Vec<(TaskId, Duration)> {
         let mut observed = self.lock();
         let last = observed.last.replace(now);
         let passed = last.map_or(Duration::ZERO, |last| now.saturating_sub(last));
@@ -85,13 +94,13 @@ impl StallMonitor {
                 (*known, *silence) = (*pulse, Duration::ZERO);
             }
             if *silence >= limit {
-                stalled.push(*task);
+                stalled.push((*task, *silence));
             }
         }
         stalled
     }
 
-    fn lock(&self) -> MutexGuard<'_, Observed> {
+    fn lock(&self) -> MutexGuard<'_, Observations> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -102,19 +111,42 @@ impl Timer<'_> {
         let coordinator = self.coordinator;
         let pulses = coordinator.store.scheduler().progress()?;
         let mut stalled = Vec::new();
-        for task in coordinator.stalls.observe(
+        for (task, silence) in coordinator.stalls.observe(
             coordinator.clock.running_time(),
             &pulses,
             coordinator.limits.hang,
         ) {
             // A task that nobody drives is resumed, not failed.
-            if coordinator.tasks().driving_process(task)?.is_some() {
+            let is_driven = coordinator.tasks().driving_process(task)?.is_some();
+            if is_driven && longest_silence(coordinator, task)?.is_some_and(|most| silence >= most)
+            {
                 fail_stalled_task(coordinator, task).await?;
                 stalled.push(task);
             }
         }
         Ok(stalled)
     }
+}
+
+/// How long a driven tree may be silent; `None` where it may be as long as a person needs.
+fn longest_silence(coordinator: &Coordinator, task: TaskId) -> Result<Option<Duration>, Error> {
+    let limit = coordinator.limits.hang;
+    if coordinator.tasks().state(task)?.created.workflow.is_none() {
+        return Ok(Some(limit));
+    }
+    if !coordinator.inbox().open_in_tree(task)?.is_empty() {
+        return Ok(None);
+    }
+    let rows = coordinator.store.tasks().list(&Filter { root: Some(task), ..Filter::default() })?;
+    let mut command = 0;
+    for row in rows.into_iter().filter(|row| !row.status.is_terminal()) {
+        if let Some(WorkflowPart::Script(script)) =
+            coordinator.tasks().state(row.id)?.created.workflow.as_deref()
+        {
+            command = command.max(script.timeout_seconds.unwrap_or_default());
+        }
+    }
+    Ok(Some(limit.saturating_add(Duration::from_secs(command))))
 }
 
 async fn fail_stalled_task(coordinator: &Coordinator, task: TaskId) -> Result<(), Error> {

@@ -7,7 +7,7 @@ use windlass_store::{NewStandingRule, StandingRule};
 
 use crate::{Coordinator, Error};
 
-/// What people allow beforehand.
+/// What people allow in advance.
 #[derive(Clone, Copy)]
 pub struct StandingRules<'a> {
     pub(crate) coordinator: &'a Coordinator,

@@ -24,6 +24,11 @@ impl<'a> Storage<'a> {
         Ok(self.coordinator.store.projections().verify()?)
     }
 
+    /// Adds keys that nothing here may hold, each with its name.
+    pub fn hide_secrets<'s>(self, named: impl IntoIterator<Item = (&'s str, &'s str)>) {
+        self.coordinator.store.secrets().hide(named);
+    }
+
     /// The database's file.
     pub fn database(self) -> PathBuf {
         self.coordinator.store.dir().database()
@@ -62,6 +67,11 @@ impl<'a> Storage<'a> {
     /// The directory with what people have begun to write on the page.
     pub fn drafts_directory(self) -> PathBuf {
         self.coordinator.store.dir().root().join("drafts")
+    }
+
+    /// The file with the browsers that were signed out before their cookies ended.
+    pub fn signed_out_file(self) -> PathBuf {
+        self.coordinator.store.dir().root().join("signed-out")
     }
 
     /// The directory with the messages that wait in sessions.

@@ -1,22 +1,22 @@
 //! Submitting a goal: checked once here, journaled, and from then on a task.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use windlass_core::axes::Axes;
 use windlass_core::command::{ExecutionConfig, Outage, ResumeContext, TaskCommand};
-use windlass_core::event::{Continued, Deadline, Driver, TaskCreated};
+use windlass_core::event::{Continuation, Deadline, Driver, TaskCreated};
 use windlass_core::id::{SessionId, TaskId};
 use windlass_core::layout::{AddedDirectory, Site};
 use windlass_core::picture::Picture;
 use windlass_core::policy::allow::AllowRule;
-use windlass_store::{Created, Store};
+use windlass_store::{Creation, Store};
 
 use crate::workplaces::{Workplaces, usable};
 use crate::{Error, Tasks};
 
 /// A goal before it is a task.
 #[derive(Clone, Debug)]
-pub struct Draft {
+pub struct TaskDraft {
     /// Whose it is, when somebody says so.
     pub user_id: Option<String>,
     /// What is wanted.
@@ -71,10 +71,10 @@ pub struct SubmitOptions {
     pub cost_budget: Option<f64>,
     /// When it must be finished.
     pub deadline: Option<Deadline>,
-    /// What happens when its model server stays away, where neither the command nor the configuration says.
+    /// What happens when its model server does not answer, where neither the command nor the configuration says.
     pub outage: Outage,
     /// The ended task whose conversation it continues.
-    pub continues: Option<Box<Continued>>,
+    pub continues: Option<Box<Continuation>>,
     /// What the goal shows; each is kept already, by [`crate::Pictures`].
     pub pictures: Vec<Picture>,
 }
@@ -98,7 +98,7 @@ impl Default for SubmitOptions {
 
 /// What became of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Submitted {
+pub struct Submission {
     /// The task that stands for it.
     pub task: TaskId,
     /// Whether it is new; a repeated command starts nothing.
@@ -115,18 +115,28 @@ impl Tasks<'_> {
         SubmitOptions { axes, ..SubmitOptions::default() }
     }
 
+    /// Refuses a model that tasks of a directory cannot use.
+    pub fn check_model(self, directory: Option<&Path>, name: &str) -> Result<(), Error> {
+        let directory = directory.map(|directory| directory.display().to_string());
+        let checked = self.coordinator.agents.check_model(directory.as_deref(), name);
+        checked.map(drop).map_err(|details| Error::Unusable { details: Box::new(details) })
+    }
+
     /// Makes a task of a whole command, for the service to drive. Repeated, it names the same task. A goal that calls a
     /// skill by `/name` becomes its instructions (AX-114).
     pub async fn submit_command(
         self,
         mut command: TaskCommand,
         options: SubmitOptions,
-    ) -> Result<Submitted, Error> {
+    ) -> Result<Submission, Error> {
         if command.goal.trim().is_empty() {
             return Err(Error::EmptyGoal);
         }
         let (task_id, session) = (command.task_id, command.session_id);
-        let axes = self.axes_for(&command, options.axes, options.user_id.as_deref())?;
+        let project = options.workspace.as_deref();
+        let commitments = self.coordinator.commitments();
+        let axes =
+            commitments.axes_for(&command, options.axes, options.user_id.as_deref(), project)?;
         let known = self.coordinator.store.tasks().get(task_id)?.is_some();
         if !known {
             self.coordinator.queue().check_limit()?;
@@ -164,22 +174,6 @@ impl Tasks<'_> {
         self.create_for_service(created).await
     }
 
-    /// The axes of a task that may begin in a role. An executor works on a commitment that is claimed (AX-056).
-    fn axes_for(
-        self,
-        command: &TaskCommand,
-        axes: Axes,
-        user: Option<&str>,
-    ) -> Result<Axes, Error> {
-        let Some(role) = command.execution_config.role else { return Ok(axes) };
-        let session = command.session_id;
-        let ledger = self.coordinator.store.commitments();
-        match role.requires_commitment() && ledger.held_in(session, user)?.is_empty() {
-            true => Err(Error::NothingClaimed { session }),
-            false => Ok(role.axes(axes)),
-        }
-    }
-
     /// What people have allowed in a session so far.
     pub(crate) fn session_rules(self, session: SessionId) -> Result<Vec<AllowRule>, Error> {
         let known = self.coordinator.store.sessions().state(session)?;
@@ -187,11 +181,14 @@ impl Tasks<'_> {
     }
 
     /// Makes a task and puts it in line for the service.
-    pub(crate) async fn create_for_service(self, created: TaskCreated) -> Result<Submitted, Error> {
+    pub(crate) async fn create_for_service(
+        self,
+        created: TaskCreated,
+    ) -> Result<Submission, Error> {
         let (now, deadline) = (self.coordinator.now(), created.deadline);
         let created = self.coordinator.store.tasks().create(now, created).await?;
         let task = created.task();
-        if created == Created::New(task) {
+        if created == Creation::New(task) {
             self.coordinator
                 .store
                 .scheduler()
@@ -199,15 +196,15 @@ impl Tasks<'_> {
                 .await?;
         }
         self.coordinator.queue().wake();
-        Ok(Submitted {
+        Ok(Submission {
             task,
-            new: matches!(created, Created::New(_)),
+            new: matches!(created, Creation::New(_)),
             place: self.coordinator.queue().place(task)?,
         })
     }
 
     /// Makes a task of a goal. It is durable when this returns.
-    pub async fn submit(self, draft: Draft) -> Result<TaskId, Error> {
+    pub async fn submit(self, draft: TaskDraft) -> Result<TaskId, Error> {
         let now = self.coordinator.now();
         if draft.goal.trim().is_empty() {
             return Err(Error::EmptyGoal);
@@ -225,7 +222,13 @@ impl Tasks<'_> {
             resume_context: draft.resume_context,
             ..TaskCommand::new(now, SessionId::new(now), draft.goal)
         };
-        let axes = self.axes_for(&command, draft.axes, draft.user_id.as_deref())?;
+        let user = draft.user_id.as_deref();
+        let axes = self.coordinator.commitments().axes_for(
+            &command,
+            draft.axes,
+            user,
+            Some(&workspace),
+        )?;
         let created = TaskCreated {
             pictures: draft.pictures,
             site,

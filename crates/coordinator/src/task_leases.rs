@@ -1,4 +1,4 @@
-//! Finds processes that have stopped: one that drives a service's tasks and gives no sign of life for a whole lease
+//! Finds processes that have stopped: one that drives a service's tasks and sends no heartbeat for a whole lease
 //! loses them to another one (§15.3).
 //!
 //! Invariants:
@@ -17,7 +17,7 @@ use windlass_store::Pulse;
 /// Signs of life within one lease.
 const BEATS_PER_LEASE: u32 = 6;
 
-/// The longest time between two signs of life, which people see too.
+/// The longest time between two heartbeats, which people see too.
 const LONGEST_BEAT: Duration = Duration::from_secs(5);
 
 /// How often a process that drives tasks says so.
@@ -25,14 +25,14 @@ pub(crate) fn beat_interval(lease: Duration) -> Duration {
     (lease / BEATS_PER_LEASE).min(LONGEST_BEAT)
 }
 
-/// How long a sign of life lets others wait: a lease, the time until the next sign was due, and what a busy machine
+/// How long a heartbeat lets others wait: a lease, the time until the next sign was due, and what a busy machine
 /// may take to end commands.
-fn patience(lease: Duration) -> Duration {
+fn time_until_taken_over(lease: Duration) -> Duration {
     lease + lease / 4
 }
 
 /// How long a process that cannot say that it lives keeps its tasks: it lets go before others take them.
-pub(crate) fn own_patience(lease: Duration) -> Duration {
+pub(crate) fn time_until_let_go(lease: Duration) -> Duration {
     lease / 2
 }
 
@@ -50,28 +50,28 @@ struct LeaseObservation {
 
 /// A task whose owner has stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stopped {
+pub(crate) struct StoppedTask {
     pub(crate) task: TaskId,
     /// The owner that has stopped.
     pub(crate) epoch: u64,
 }
 
 impl TaskLeases {
-    /// Looks at the signs of life of others; returns the tasks whose owners have given none for too long.
+    /// Looks at the heartbeats of others; returns the tasks whose owners have sent none for too long.
     pub(crate) fn observe(
         &mut self,
         now: Duration,
         pulses: &[Pulse],
         lease: Duration,
-    ) -> Vec<Stopped> {
+    ) -> Vec<StoppedTask> {
         let mut stopped = Vec::new();
         let mut seen = HashMap::with_capacity(pulses.len());
         for Pulse { task, epoch, process_pid, last_heartbeat_at } in pulses {
             let pulse = (*epoch, *process_pid, *last_heartbeat_at);
             let known = self.seen.get(task).filter(|known| known.pulse == pulse);
             let since = known.map_or(now, |known| known.since);
-            if now.saturating_sub(since) >= patience(lease) {
-                stopped.push(Stopped { task: *task, epoch: *epoch });
+            if now.saturating_sub(since) >= time_until_taken_over(lease) {
+                stopped.push(StoppedTask { task: *task, epoch: *epoch });
             }
             seen.insert(*task, LeaseObservation { pulse, since });
         }
@@ -101,7 +101,7 @@ mod tests {
         assert_eq!(look(1_030, 0), [], "its commands may still be ending");
         assert_eq!(look(1_036, 5), [], "it lives");
         assert_eq!(look(1_073, 5), []);
-        assert_eq!(look(1_074, 5), [Stopped { task, epoch: 3 }]);
+        assert_eq!(look(1_074, 5), [StoppedTask { task, epoch: 3 }]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use windlass_core::state::TaskState;
 use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_store::{Filter, Level, TaskOrigin, TaskRow};
 
-use crate::views::{Compaction, TaskDetails, TaskView};
+use crate::views::{Attendance, TaskDetails, TaskView};
 use crate::{Coordinator, Error, views};
 
 /// The longest sleep before the clock is read again: a clock may be set, a machine may sleep.
@@ -35,7 +35,7 @@ pub enum ParkedWait {
     Moved(TaskStatus),
 }
 
-impl Tasks<'_> {
+impl<'a> Tasks<'a> {
     /// A task by its id or by the end of it.
     pub fn find(self, text: &str) -> Result<TaskId, Error> {
         Ok(self.coordinator.store.ids().task(text)?)
@@ -56,14 +56,19 @@ impl Tasks<'_> {
         Ok(self.coordinator.store.tasks().list(filter)?)
     }
 
+    /// How many tasks a filter lets through, whatever its limit.
+    pub fn count(self, filter: &Filter) -> Result<usize, Error> {
+        Ok(self.coordinator.store.tasks().count(filter)?)
+    }
+
     /// Tasks as lists show them, the newest first.
     pub fn list(self, filter: &Filter) -> Result<Vec<TaskView>, Error> {
         views::task::list(self.coordinator, filter)
     }
 
     /// The same at a glance: nothing is folded, so what a running task uses is as of its last ended segment.
-    pub fn glance(self, filter: &Filter) -> Result<Vec<TaskView>, Error> {
-        views::task::glance(self.coordinator, filter)
+    pub fn list_without_journals(self, filter: &Filter) -> Result<Vec<TaskView>, Error> {
+        views::task::list_without_journals(self.coordinator, filter)
     }
 
     /// A task as lists show it, without what only its journal says: commands in its background, and how long it has
@@ -102,15 +107,6 @@ impl Tasks<'_> {
         Ok(self.journal(task)?.into_iter().rev().find(is_end))
     }
 
-    /// Every compaction of a task, oldest first.
-    pub fn compactions(self, task: TaskId) -> Result<Vec<Compaction>, Error> {
-        let found = self.journal(task)?.into_iter().filter_map(|record| match record.event {
-            Event::CompactionEnd(end) => Some(Compaction { at: record.at, end }),
-            _ => None,
-        });
-        Ok(found.collect())
-    }
-
     /// The task that a person talks to: itself, or the one at the top of its tree.
     pub fn root(self, task: TaskId) -> Result<TaskId, Error> {
         Ok(self.get(task)?.map_or(task, |row| row.root_id))
@@ -121,6 +117,12 @@ impl Tasks<'_> {
         Ok(self.coordinator.store.owners().driving_process(task)?)
     }
 
+    /// Who works on a task.
+    pub fn attendance(self, task: TaskId) -> Result<Attendance, Error> {
+        let has_service = self.coordinator.queue().has_service()?;
+        Ok(self.view(task)?.attendance(has_service))
+    }
+
     /// Whether nothing more will be journaled of a task.
     pub fn has_ended(self, task: TaskId) -> Result<bool, Error> {
         Ok(self.get(task)?.is_none_or(|row| row.status.is_terminal()))
@@ -128,8 +130,13 @@ impl Tasks<'_> {
 
     /// The conversation that a task belongs to.
     pub(crate) fn session_of(self, task: TaskId) -> Result<SessionId, Error> {
+        Ok(self.require_row(task)?.session_id)
+    }
+
+    /// The row of a task; an error where there is no such task.
+    pub(crate) fn require_row(self, task: TaskId) -> Result<TaskRow, Error> {
         let unknown = || windlass_store::Error::UnknownTask(task.to_string());
-        Ok(self.get(task)?.ok_or_else(unknown)?.session_id)
+        self.get(task)?.ok_or_else(unknown).map_err(Error::from)
     }
 
     /// Makes a failed task ready to run again (`failed → retrying`, under its limit).
@@ -155,28 +162,39 @@ impl Tasks<'_> {
         Ok(())
     }
 
-    /// When a task that waits for its time is tried again.
-    pub fn parked_until(self, task: TaskId) -> Result<Option<Timestamp>, Error> {
-        let parked = self.get(task)?.filter(waits_for_its_time);
+    /// The wait for the time at which a task resumes.
+    pub fn parked(self, task: TaskId) -> ParkedTask<'a> {
+        ParkedTask { coordinator: self.coordinator, task }
+    }
+}
+
+/// The wait for the time at which a task resumes. The task need not be parked.
+#[derive(Clone, Copy)]
+pub struct ParkedTask<'a> {
+    coordinator: &'a Coordinator,
+    task: TaskId,
+}
+
+impl ParkedTask<'_> {
+    /// When it is tried again; `None` unless it is parked until a time.
+    pub fn until(self) -> Result<Option<Timestamp>, Error> {
+        let parked = self.coordinator.tasks().get(self.task)?.filter(resumes_at_a_time);
         Ok(parked.and_then(|row| row.next_action_at).map(|at| at.timestamp()))
     }
 
-    /// Waits while a task is parked, until `until` at most. Nothing is held meanwhile: others may
-    /// resume, pause or cancel it.
-    pub async fn wait_while_parked(
-        self,
-        task: TaskId,
-        until: Timestamp,
-    ) -> Result<ParkedWait, Error> {
+    /// Waits while it is parked, until `until` at most. Nothing is held meanwhile: others may resume, pause or
+    /// cancel it.
+    pub async fn wait(self, until: Timestamp) -> Result<ParkedWait, Error> {
+        let tasks = self.coordinator.tasks();
         let mut changes = self.coordinator.store.changes();
         loop {
             changes.mark_seen();
-            let row = self.get(task)?;
-            let Some(row) = row.filter(|_| self.driving_process(task).is_ok_and(|by| by.is_none()))
-            else {
+            let row = tasks.get(self.task)?;
+            let is_free = tasks.driving_process(self.task).is_ok_and(|by| by.is_none());
+            let Some(row) = row.filter(|_| is_free) else {
                 return Ok(ParkedWait::Driven);
             };
-            if !waits_for_its_time(&row) {
+            if !resumes_at_a_time(&row) {
                 return Ok(ParkedWait::Moved(row.status));
             }
             let left = until.duration_since(self.coordinator.now());
@@ -191,8 +209,8 @@ impl Tasks<'_> {
     }
 }
 
-fn waits_for_its_time(row: &TaskRow) -> bool {
-    row.status == TaskStatus::Paused && row.reason.waits_for_its_time()
+fn resumes_at_a_time(row: &TaskRow) -> bool {
+    row.status == TaskStatus::Paused && row.reason.resumes_at_a_time()
 }
 
 /// Who started whom, read once for each task.

@@ -14,7 +14,7 @@ use windlass_core::id::TaskId;
 use windlass_store::ScheduleRow;
 
 use crate::trigger::{Due, ScheduledTrigger};
-use crate::{Coordinator, Error, Handled};
+use crate::{Coordinator, Error, TriggerOutcome};
 
 /// Things that one tick does; the next tick, at once, does the rest.
 const BATCH: u32 = 100;
@@ -25,9 +25,9 @@ const IDLE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// What a tick did, and when the next is due.
 #[derive(Debug)]
-pub struct Ticked {
+pub struct TickReport {
     /// What was due, and what became of it.
-    pub done: Vec<(ScheduledTrigger, Result<Handled, Error>)>,
+    pub done: Vec<(ScheduledTrigger, Result<TriggerOutcome, Error>)>,
     /// Tasks that were failed because they stalled.
     pub stalled: Vec<TaskId>,
     /// When something is due next, as far as is known.
@@ -42,13 +42,13 @@ pub struct Timer<'a> {
 
 impl Timer<'_> {
     /// Does what is due now: runs of schedules, ends of patience, deadlines, tasks that hang.
-    pub async fn tick(self) -> Result<Ticked, Error> {
+    pub async fn tick(self) -> Result<TickReport, Error> {
         let now = self.coordinator.now();
         let mut due = Vec::new();
         for row in self.coordinator.store.schedules().due(now, BATCH)? {
             due.push(trigger_of(&row, now));
         }
-        for task in self.coordinator.store.tasks().deadlines().passed(now, BATCH)? {
+        for task in self.coordinator.store.tasks().deadlines().overdue_tasks(now, BATCH)? {
             due.push(ScheduledTrigger {
                 request_id: None,
                 trigger_type: Due::Deadline,
@@ -69,7 +69,7 @@ impl Timer<'_> {
             self.coordinator.store.scheduler().mark_due(ready).await?;
         }
         let stalled = self.fail_stalled().await?;
-        Ok(Ticked { done, stalled, next: self.next_tick()? })
+        Ok(TickReport { done, stalled, next: self.next_tick()? })
     }
 
     /// When something is due next.
@@ -113,7 +113,7 @@ impl Timer<'_> {
         let ticked = match self.tick().await {
             Ok(ticked) => ticked,
             Err(error) => {
-                tracing::error!(%error, "the clock could not be served");
+                tracing::error!(%error, "the timer failed");
                 return false;
             }
         };

@@ -5,7 +5,7 @@
 //! - What a trigger does is decided once, and journaled by its sender's id before it is carried out;
 //!   carrying it out again has no further effect, because every id in it is derived from the sender's.
 //! - Triggers of one session are handled one after the other, under its lease. Control is not: a cancel
-//!   does not wait behind a message that is being routed.
+//!   does not wait for a message that is being routed.
 
 use serde::{Deserialize, Serialize};
 use windlass_core::id::{InjectionId, TaskId};
@@ -16,7 +16,7 @@ use crate::trigger::{
     ExternalEventReceived, HitlResponseReceived, ScheduledTrigger, TaskAction, TaskControlReceived,
     TaskResultReceived, Trigger, TriggerStream, UserMessageReceived,
 };
-use crate::{Coordinator, Error, Sent};
+use crate::{Coordinator, Delivery, Error};
 
 /// The kind under which requests of other programs are remembered.
 const REQUESTS: &str = "request";
@@ -24,7 +24,7 @@ const REQUESTS: &str = "request";
 /// What became of a trigger.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
-pub enum Handled {
+pub enum TriggerOutcome {
     /// A task was made of it.
     Started {
         task: TaskId,
@@ -46,11 +46,11 @@ pub enum Handled {
     Nothing { reason: String },
 }
 
-impl From<Sent> for Handled {
-    fn from(sent: Sent) -> Self {
+impl From<Delivery> for TriggerOutcome {
+    fn from(sent: Delivery) -> Self {
         match sent {
-            Sent::Begun { task, place } => Self::Started { task, place },
-            Sent::Delivered { task } => Self::Injected { task },
+            Delivery::Begun { task, place } => Self::Started { task, place },
+            Delivery::Delivered { task } => Self::Injected { task },
         }
     }
 }
@@ -63,7 +63,7 @@ pub struct Triggers<'a> {
 
 impl Triggers<'_> {
     /// Handles any trigger by its own method.
-    pub async fn handle(self, trigger: Trigger) -> Result<Handled, Error> {
+    pub async fn handle(self, trigger: Trigger) -> Result<TriggerOutcome, Error> {
         match trigger {
             Trigger::UserMessage(one) => self.user_message_received(one).await,
             Trigger::TaskResult(one) => self.task_result_received(*one).await,
@@ -78,7 +78,7 @@ impl Triggers<'_> {
     pub async fn user_message_received(
         self,
         trigger: UserMessageReceived,
-    ) -> Result<Handled, Error> {
+    ) -> Result<TriggerOutcome, Error> {
         let session = trigger.session_id;
         let ttl = self.coordinator.limits.session_lease;
         let route = Router::of(self.coordinator).route(&trigger);
@@ -88,8 +88,11 @@ impl Triggers<'_> {
     }
 
     /// A run segment ended: whoever waits for its place may start (ES-097).
-    pub async fn task_result_received(self, trigger: TaskResultReceived) -> Result<Handled, Error> {
-        let handled = self.ended(&trigger);
+    pub async fn task_result_received(
+        self,
+        trigger: TaskResultReceived,
+    ) -> Result<TriggerOutcome, Error> {
+        let handled = self.on_result(&trigger);
         let id = trigger.command_id.to_string();
         log(TriggerStream::TaskResultReceived, Some(&id), &handled);
         handled
@@ -99,15 +102,18 @@ impl Triggers<'_> {
     pub async fn hitl_response_received(
         self,
         trigger: HitlResponseReceived,
-    ) -> Result<Handled, Error> {
-        let handled = self.answered(&trigger).await;
+    ) -> Result<TriggerOutcome, Error> {
+        let handled = self.on_answer(&trigger).await;
         let id = trigger.request_id.to_string();
         log(TriggerStream::HitlResponseReceived, Some(&id), &handled);
         handled
     }
 
     /// Something is due (ES-056, ES-099).
-    pub async fn scheduled_trigger(self, trigger: ScheduledTrigger) -> Result<Handled, Error> {
+    pub async fn scheduled_trigger(
+        self,
+        trigger: ScheduledTrigger,
+    ) -> Result<TriggerOutcome, Error> {
         let handled = self.coordinator.schedules().timer().fire(&trigger).await;
         log(TriggerStream::ScheduledTrigger, trigger.request_id.as_deref(), &handled);
         handled
@@ -117,8 +123,8 @@ impl Triggers<'_> {
     pub async fn external_event_received(
         self,
         trigger: ExternalEventReceived,
-    ) -> Result<Handled, Error> {
-        let handled = self.happened(&trigger).await;
+    ) -> Result<TriggerOutcome, Error> {
+        let handled = self.on_event(&trigger).await;
         log(TriggerStream::ExternalEventReceived, trigger.request_id.as_deref(), &handled);
         handled
     }
@@ -127,8 +133,8 @@ impl Triggers<'_> {
     pub async fn task_control_received(
         self,
         trigger: TaskControlReceived,
-    ) -> Result<Handled, Error> {
-        let handled = self.controlled(&trigger).await;
+    ) -> Result<TriggerOutcome, Error> {
+        let handled = self.on_control(&trigger).await;
         log(TriggerStream::TaskControlReceived, trigger.command_id.as_deref(), &handled);
         handled
     }
@@ -144,17 +150,17 @@ impl Triggers<'_> {
         Ok(self.coordinator.store.triggers().decision(REQUESTS, key)?)
     }
 
-    fn ended(self, trigger: &TaskResultReceived) -> Result<Handled, Error> {
+    fn on_result(self, trigger: &TaskResultReceived) -> Result<TriggerOutcome, Error> {
         let task = trigger.task_id;
         let known = self.coordinator.store.tasks().get(task)?.map(|row| row.session_id);
         if known != Some(trigger.session_id) {
             return Err(windlass_store::Error::UnknownTask(task.to_string()).into());
         }
         self.coordinator.queue().wake();
-        Ok(Handled::Nothing { reason: format!("{task} is {}", trigger.status) })
+        Ok(TriggerOutcome::Nothing { reason: format!("{task} is {}", trigger.status) })
     }
 
-    async fn answered(self, trigger: &HitlResponseReceived) -> Result<Handled, Error> {
+    async fn on_answer(self, trigger: &HitlResponseReceived) -> Result<TriggerOutcome, Error> {
         let question = trigger.request_id;
         let row = self
             .coordinator
@@ -174,10 +180,10 @@ impl Triggers<'_> {
         let answer = self.coordinator.inbox().answer_as(id, question, &trigger.response, by);
         let task = self.coordinator.leases.hold(session, ttl, answer).await?;
         self.coordinator.queue().wake();
-        Ok(Handled::Injected { task })
+        Ok(TriggerOutcome::Injected { task })
     }
 
-    async fn happened(self, trigger: &ExternalEventReceived) -> Result<Handled, Error> {
+    async fn on_event(self, trigger: &ExternalEventReceived) -> Result<TriggerOutcome, Error> {
         let stream = TriggerStream::ExternalEventReceived;
         let task = match (trigger.task_id, trigger.session_id) {
             (Some(task), _) => task,
@@ -199,10 +205,10 @@ impl Triggers<'_> {
         let injection = Injection::event(id, payload).from(by);
         self.coordinator.messages().inject_in_turn(task, injection).await?;
         self.coordinator.queue().wake();
-        Ok(Handled::Injected { task })
+        Ok(TriggerOutcome::Injected { task })
     }
 
-    async fn controlled(self, trigger: &TaskControlReceived) -> Result<Handled, Error> {
+    async fn on_control(self, trigger: &TaskControlReceived) -> Result<TriggerOutcome, Error> {
         let task = trigger.task_id;
         let by = trigger.user_id.as_deref().unwrap_or("user");
         let id = self.injection_id(trigger.command_id.as_deref(), "control");
@@ -210,7 +216,7 @@ impl Triggers<'_> {
             TaskAction::Pause => Control::Pause,
             TaskAction::Resume => Control::Resume,
             TaskAction::Cancel => Control::Cancel { reason: trigger.reason.clone() },
-            TaskAction::Retry => return self.tried_again(trigger).await,
+            TaskAction::Retry => return self.retry_once(trigger).await,
             TaskAction::Steer => {
                 let Some(words) = trigger.reason.as_deref().filter(|words| !words.is_empty())
                 else {
@@ -223,18 +229,18 @@ impl Triggers<'_> {
                     .inject(task, Injection::message(id, words).from(by))
                     .await?;
                 self.coordinator.queue().wake();
-                return Ok(Handled::Injected { task });
+                return Ok(TriggerOutcome::Injected { task });
             }
         };
-        let handled = self.steered(id, task, control, by).await?;
+        let handled = self.steer_once(id, task, control, by).await?;
         self.coordinator.queue().wake();
         Ok(handled)
     }
 
     /// Retries a task once per command: one that comes again finds that the try it asked for was made.
-    async fn tried_again(self, trigger: &TaskControlReceived) -> Result<Handled, Error> {
+    async fn retry_once(self, trigger: &TaskControlReceived) -> Result<TriggerOutcome, Error> {
         let (task, stream) = (trigger.task_id, TriggerStream::TaskControlReceived.as_str());
-        let retries = self.coordinator.tasks().state(task)?.attempts.retries;
+        let retries = self.coordinator.tasks().require_row(task)?.retry_count;
         let before = match &trigger.command_id {
             Some(id) => {
                 self.coordinator
@@ -249,19 +255,19 @@ impl Triggers<'_> {
             self.coordinator.tasks().retry(task).await?;
             self.coordinator.queue().wake();
         }
-        Ok(Handled::Steered { task, words: "will be tried again".to_owned() })
+        Ok(TriggerOutcome::Steered { task, words: "will be tried again".to_owned() })
     }
 
     /// Steers a task by an id of the sender's.
-    pub(crate) async fn steered(
+    pub(crate) async fn steer_once(
         self,
         id: InjectionId,
         task: TaskId,
         control: Control,
         by: &str,
-    ) -> Result<Handled, Error> {
+    ) -> Result<TriggerOutcome, Error> {
         let words = self.coordinator.control().steer_as(id, task, control, by).await?.to_string();
-        Ok(Handled::Steered { task, words })
+        Ok(TriggerOutcome::Steered { task, words })
     }
 
     /// An id that a repeated delivery has again.
@@ -273,7 +279,7 @@ impl Triggers<'_> {
     }
 }
 
-fn log(stream: TriggerStream, id: Option<&str>, handled: &Result<Handled, Error>) {
+fn log(stream: TriggerStream, id: Option<&str>, handled: &Result<TriggerOutcome, Error>) {
     match handled {
         Ok(handled) => {
             let outcome = serde_json::to_string(handled).unwrap_or_default();

@@ -21,10 +21,10 @@ use crate::service::{Backoff, chain};
 use crate::task_leases::{self, TaskLeases};
 use crate::{Coordinator, Error, open_files};
 
-/// Commits come by the thousand; looking for work after each would cost more than the wait.
+/// There are thousands of commits; a search for work after each would cost more than this wait.
 const SCAN_DELAY: Duration = Duration::from_millis(20);
 
-/// How many ready tasks a look asks for beyond those it has room for.
+/// How many more ready tasks are asked for than there is room for.
 const MARGIN: usize = 16;
 
 /// How often the worker looks for tasks that have lost their process.
@@ -34,7 +34,7 @@ const ADOPTION_INTERVAL: Duration = Duration::from_secs(1);
 const FIRST_COOLDOWN: Duration = Duration::from_millis(250);
 const LONGEST_COOLDOWN: Duration = Duration::from_secs(60);
 
-/// Attempts to equip a task whose trouble may pass, before it fails (ES-380).
+/// Attempts to equip a task after temporary errors, before the task fails (ES-380).
 const ATTEMPTS: u32 = 3;
 
 /// Tasks being driven by this process.
@@ -48,7 +48,7 @@ pub(crate) struct Pool {
     cooling: HashMap<TaskId, Cooldown>,
     /// What was seen of tasks that others drive.
     leases: TaskLeases,
-    /// The running time at which this process last gave a sign of life.
+    /// The running time at which this process last sent a heartbeat.
     last_beat: Duration,
 }
 
@@ -80,7 +80,7 @@ impl Pool {
         let coordinator = self.coordinator.clone();
         coordinator.queue().apply_limits().await?;
         let beat_interval = task_leases::beat_interval(self.coordinator.limits.task_lease);
-        let (mut sweep, mut beat) = (every(ADOPTION_INTERVAL), every(beat_interval));
+        let (mut sweep, mut beat) = (interval_of(ADOPTION_INTERVAL), interval_of(beat_interval));
         let mut backoff = Backoff::new();
         let mut may_find = true;
         while !stop.is_cancelled() {
@@ -98,11 +98,11 @@ impl Pool {
                 () = stop.cancelled() => break,
                 Some(ended) = self.running.join_next_with_id() => {
                     self.settle(ended).await;
-                    // With room all along, whatever waits was found before, or a change announces it.
+                    // If there was room before, waiting tasks have been found already, or a change will announce them.
                     may_find = !has_room;
                 }
                 _ = beat.tick() => {
-                    self.beat().await?;
+                    self.send_heartbeats().await?;
                     may_find = false;
                 }
                 _ = sweep.tick(), if has_room => {
@@ -126,7 +126,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Starts what waits for nothing but a process.
+    /// Starts the tasks that need only a process.
     fn fill(&mut self, stop: &CancellationToken) -> Result<(), Error> {
         // On a full disk a task would only be parked again.
         if self.running.len() >= self.limit
@@ -138,7 +138,7 @@ impl Pool {
         let mut wanted = room + MARGIN;
         loop {
             let ready = self.coordinator.queue().ready_tasks(wanted)?;
-            // Those that were just started here may not say so yet, and some are not to be tried for a while.
+            // Tasks that were just started here may still be listed as ready, and some have to wait before another try.
             let is_startable =
                 |task: &&TaskId| !self.tasks.contains(*task) && !self.cooling.contains_key(*task);
             let startable = ready.iter().filter(is_startable).count();
@@ -181,7 +181,7 @@ impl Pool {
         }
     }
 
-    /// Drives a task here, unless there is no room, or it is driven here or was tried just now.
+    /// Drives a task here, unless there is no room, it is driven here already, or the last try was just now.
     fn spawn(
         &mut self,
         task: TaskId,
@@ -211,7 +211,7 @@ impl Pool {
                     tracing::warn!(%task, reason = chain(&error), "a task of a plan was not settled");
                 }
             }
-            // Another was quicker, or it needs nobody any more.
+            // Another process was quicker, or the task no longer needs one.
             Err(Error::Store(windlass_store::Error::Driven { .. })) => self.cool_down(task),
             // The health check has parked it, and said why.
             Err(Error::Ended { .. } | Error::Dependencies { .. } | Error::Unhealthy { .. }) => {
@@ -221,7 +221,7 @@ impl Pool {
                 tracing::warn!(%task, "another process has taken the task over");
                 self.cool_down(task);
             }
-            // It waits for files that others have open.
+            // The limit of open files is reached; it waits until others are closed.
             Err(Error::Equipment { .. }) if !open_files::has_room() => self.cool_down(task),
             Err(Error::Equipment { details, .. }) => {
                 self.cool_down(task);
@@ -249,7 +249,7 @@ impl Pool {
         cooldown.attempts += 1;
     }
 
-    /// Fails a task that cannot be given what it needs. One that cannot be failed now is tried again.
+    /// Fails a task that cannot be equipped. If that is not possible now, it is tried again.
     async fn fail(&self, task: TaskId, details: ErrorDetails) {
         if let Err(error) = self.coordinator.control().fail(task, details).await {
             tracing::warn!(%task, reason = chain(&error), "failure not journaled yet");
@@ -261,8 +261,8 @@ impl Pool {
         }
     }
 
-    /// Gives a sign of life for each task. What another process has taken over is left at once.
-    async fn beat(&mut self) -> Result<(), Error> {
+    /// Sends a heartbeat for each task. A task that another process has taken over is dropped at once.
+    async fn send_heartbeats(&mut self) -> Result<(), Error> {
         let now = self.coordinator.clock.running_time();
         if self.tasks.is_empty() {
             self.last_beat = now;
@@ -283,11 +283,11 @@ impl Pool {
                     self.last_beat = now;
                     lost
                 }
-                // The tasks themselves report a full disk. Before others take them over, they are left.
+                // The tasks themselves report a full disk. They are dropped before others take them over.
                 Err(_) => {
                     let lease = self.coordinator.limits.task_lease;
                     let silent = now.saturating_sub(self.last_beat);
-                    let lets_go = silent > task_leases::own_patience(lease);
+                    let lets_go = silent > task_leases::time_until_let_go(lease);
                     self.tasks.iter().copied().filter(|_| lets_go).collect()
                 }
             };
@@ -295,7 +295,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Waits until everything has come to a boundary. What has not by then is ended with the process, and
+    /// Waits until every task has reached a boundary. Those that have not are ended with the process, and
     /// recovers like after a crash.
     async fn park(&mut self) {
         let limit = self.drain;
@@ -314,7 +314,7 @@ impl Pool {
 
 type Driven = (TaskId, Result<TaskResult, Error>);
 
-fn every(period: Duration) -> tokio::time::Interval {
+fn interval_of(period: Duration) -> tokio::time::Interval {
     let mut ticks = interval(period);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ticks

@@ -14,14 +14,15 @@ use windlass_core::axes::Axes;
 use windlass_core::command::{ExecutionConfig, TaskCommand};
 use windlass_core::event::{Driver, StepEnded, TaskCreated, WorkflowPart, WorkflowSource};
 use windlass_core::id::{SessionId, TaskId};
+use windlass_core::shown::shown_path;
 use windlass_core::text::one_line;
-use windlass_store::Created;
+use windlass_store::Creation;
 use windlass_workflow::RunState;
 use windlass_workflow::definition::{Base, Checkout, Maker, Workflow, WorktreeSpec};
 use windlass_workflow::files::{FileErrors, Files};
 use windlass_workflow::git::Git;
 use windlass_workflow::next::{failure_question, more_rounds};
-use windlass_workflow::state::Asked;
+use windlass_workflow::state::QuestionProgress;
 use windlass_workflow::worktree;
 
 use crate::workplaces::{Workplaces, usable};
@@ -30,7 +31,7 @@ use crate::{Coordinator, Error};
 pub use drive::worktrees_beside;
 pub use prune::{Fate, OwnWork, Prunable};
 pub use standing::Standing;
-pub use view::{MergeView, RunRow, RunView, StepView, WorktreeView};
+pub use view::{AttemptStatus, MergeView, RunRow, RunView, StepView, WorktreeView};
 pub use windlass_workflow::Rendered;
 pub use windlass_workflow::definition::{MAX_ROUNDS, schema};
 
@@ -53,10 +54,27 @@ pub struct WorkflowView {
     pub steps: Vec<(String, &'static str)>,
     /// What a run must be given.
     pub required_inputs: Vec<String>,
-    /// Whether a person has approved its commands, or it has none.
+    /// Whether a person has approved its commands; true for a workflow without commands.
     pub approved: bool,
     /// What is wrong with it.
     pub error: Option<String>,
+}
+
+impl WorkflowView {
+    /// The first thing that is wrong with it, for lists: without the path of its file, which is long and known.
+    pub fn first_error(&self) -> Option<String> {
+        let mut lines = self.error.as_deref()?.lines();
+        let first = lines.next().unwrap_or_default();
+        let first = match first.strip_prefix(&format!("{}:", shown_path(&self.path))) {
+            Some(rest) if rest.starts_with(' ') => rest.trim_start().to_owned(),
+            Some(rest) => format!("line {rest}"),
+            None => first.to_owned(),
+        };
+        Some(match lines.count() {
+            0 => first,
+            more => format!("{first} (and {more} more)"),
+        })
+    }
 }
 
 /// A run that is wanted.
@@ -79,9 +97,24 @@ pub struct NewRun {
 }
 
 impl Workflows<'_> {
+    /// The files of the project that a directory belongs to, for the runners that are configured there.
+    fn files(self, directory: &Path) -> Files {
+        Files::of(directory).with_runners(self.coordinator.agents.runners(directory))
+    }
+
+    /// That every runner of a workflow can be made, before anything of it works.
+    fn check_runners(self, directory: &Path, workflow: &Workflow) -> Result<(), Error> {
+        for name in workflow.programs() {
+            let command = workflow.runners.get(name).map(Vec::as_slice);
+            let found = self.coordinator.agents.runner(directory, name, command);
+            found.map_err(|details| Error::Runner(Box::new(details)))?;
+        }
+        Ok(())
+    }
+
     /// Every workflow of the project that a directory belongs to.
     pub fn list(self, directory: &Path) -> Vec<WorkflowView> {
-        let found = Files::of(directory).list();
+        let found = self.files(directory).list();
         found
             .into_iter()
             .map(|one| match one.workflow {
@@ -108,7 +141,10 @@ impl Workflows<'_> {
             name: workflow.name.clone(),
             path,
             description: workflow.description.clone(),
-            steps: steps.iter().map(|step| (step.name.clone(), step.work.kind())).collect(),
+            steps: steps
+                .iter()
+                .map(|step| (step.name.clone(), step.work.kind().as_str()))
+                .collect(),
             required_inputs: required.map(|(name, _)| name.clone()).collect(),
             approved,
             error: None,
@@ -117,8 +153,8 @@ impl Workflows<'_> {
 
     /// Checks a workflow and everything that it names: its spells, its system prompt, its templates.
     pub fn check(self, directory: &Path, name: &str) -> Result<WorkflowView, Error> {
-        let files = Files::of(directory);
-        let (workflow, source) = files.source(name, BTreeMap::new()).map_err(wrong)?;
+        let files = self.files(directory);
+        let (workflow, source) = files.source(name, BTreeMap::new()).map_err(file_error)?;
         let failed: Vec<String> = windlass_workflow::render(&workflow, &source)
             .into_iter()
             .filter_map(|step| {
@@ -139,15 +175,16 @@ impl Workflows<'_> {
         title: &str,
         inputs: BTreeMap<String, String>,
     ) -> Result<Vec<Rendered>, Error> {
-        let (workflow, mut source) = Files::of(directory).source(name, inputs).map_err(wrong)?;
-        check_inputs(&workflow, &source.inputs, Given::Some)?;
+        let (workflow, mut source) =
+            self.files(directory).source(name, inputs).map_err(file_error)?;
+        check_inputs(&workflow, &source.inputs, InputCheck::Some)?;
         source.title = title.to_owned();
         Ok(windlass_workflow::render(&workflow, &source))
     }
 
     /// Files of a checkout that a run would not see in its worktree, because they are not committed.
     pub fn left_out(self, directory: &Path, name: &str) -> Vec<String> {
-        let Ok((workflow, _)) = Files::of(directory).source(name, BTreeMap::new()) else {
+        let Ok((workflow, source)) = self.files(directory).source(name, BTreeMap::new()) else {
             return Vec::new();
         };
         let begins_here = match &workflow.place {
@@ -157,18 +194,30 @@ impl Workflows<'_> {
             Checkout::Worktree(WorktreeSpec { maker: Maker::Command { .. }, .. })
             | Checkout::Here => false,
         };
+        let look = |git: Git| match git.commanding_settings(false)? {
+            // Git would run them to compare files.
+            Some(settings) if !self.is_approved(directory, &settings.source(&source)) => {
+                Ok(Vec::new())
+            }
+            Some(_) | None => worktree::changes(&git, git.top()),
+        };
         // Where git does not answer, the run itself says why.
-        let changes = Git::open(directory).and_then(|git| worktree::changes(&git, git.top()));
+        let changes = Git::open(directory).and_then(look);
         changes.unwrap_or_default().into_iter().filter(|_| begins_here).collect()
+    }
+
+    fn is_approved(self, directory: &Path, source: &WorkflowSource) -> bool {
+        self.coordinator.agents.is_source_approved(directory, source)
     }
 
     /// Makes a run. It is durable when this returns; whoever drives the task works on it.
     pub async fn start(self, mut wanted: NewRun) -> Result<TaskId, Error> {
         let directory = usable(&wanted.directory)?;
-        let files = Files::of(&directory);
+        let files = self.files(&directory);
         let given = std::mem::take(&mut wanted.inputs);
-        let (workflow, mut source) = files.source(&wanted.workflow, given).map_err(wrong)?;
-        check_inputs(&workflow, &source.inputs, Given::All)?;
+        let (workflow, mut source) = files.source(&wanted.workflow, given).map_err(file_error)?;
+        check_inputs(&workflow, &source.inputs, InputCheck::All)?;
+        self.check_runners(files.root(), &workflow)?;
         source.title = wanted.title.trim().to_owned();
         source.approved =
             self.coordinator.agents.is_workflow_approved(&directory, Path::new(&source.path));
@@ -184,7 +233,11 @@ impl Workflows<'_> {
         let workflow = Workflow::read(&source.text, &source.name)
             .map_err(|error| Error::Workflow(error.to_string()))?;
         source.approved = true;
-        let files = Files::of(&usable(&wanted.directory)?);
+        let files = self.files(&usable(&wanted.directory)?);
+        for name in workflow.programs() {
+            let checked = self.coordinator.agents.check_runner(files.root(), name).await;
+            checked.map_err(|details| Error::Runner(Box::new(details)))?;
+        }
         self.create(&files, &workflow, source, wanted).await
     }
 
@@ -193,7 +246,9 @@ impl Workflows<'_> {
         let records = self.coordinator.tasks().journal(run)?;
         let state = RunState::fold(records.iter().map(|record| &record.event));
         let ended = state.steps().filter_map(|(_, step)| step.ended.as_ref());
-        let is_open = |ended: &&StepEnded| state.asked(failure_question(run, ended)) == Asked::Open;
+        let is_open = |ended: &&StepEnded| {
+            state.asked(failure_question(run, ended)) == QuestionProgress::Open
+        };
         let Some(ended) = ended.filter(|ended| !ended.output["rounds"].is_null()).find(is_open)
         else {
             let words = format!("no loop of `{run}` waits for more rounds");
@@ -237,7 +292,7 @@ impl Workflows<'_> {
         match wanted.driver {
             Driver::Service => Ok(self.coordinator.tasks().create_for_service(created).await?.task),
             Driver::Foreground => {
-                let created: Created = self.coordinator.store.tasks().create(now, created).await?;
+                let created: Creation = self.coordinator.store.tasks().create(now, created).await?;
                 Ok(created.task())
             }
         }
@@ -246,7 +301,7 @@ impl Workflows<'_> {
 
 /// Whether all inputs must be there.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Given {
+enum InputCheck {
     Some,
     All,
 }
@@ -254,7 +309,7 @@ enum Given {
 fn check_inputs(
     workflow: &Workflow,
     given: &BTreeMap<String, String>,
-    wanted: Given,
+    wanted: InputCheck,
 ) -> Result<(), Error> {
     let known: Vec<_> = workflow.inputs.keys().map(String::as_str).collect();
     if let Some(unknown) = given.keys().find(|name| !workflow.inputs.contains_key(*name)) {
@@ -266,14 +321,15 @@ fn check_inputs(
     let is_missing = |(name, input): &(&String, &windlass_workflow::definition::Input)| {
         input.default.is_none() && !given.contains_key(*name)
     };
-    match workflow.inputs.iter().find(is_missing) {
-        Some((name, _)) if wanted == Given::All => {
+    let missing = workflow.inputs.iter().find(is_missing).filter(|_| wanted == InputCheck::All);
+    match missing {
+        Some((name, _)) => {
             Err(Error::MissingInput { workflow: workflow.name.clone(), input: name.clone() })
         }
-        _ => Ok(()),
+        None => Ok(()),
     }
 }
 
-fn wrong(error: FileErrors) -> Error {
+fn file_error(error: FileErrors) -> Error {
     Error::Workflow(error.to_string())
 }

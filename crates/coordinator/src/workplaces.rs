@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use windlass_core::id::TaskId;
-use windlass_core::layout::Site;
+use windlass_core::layout::{PROJECT_DIRECTORY, Site};
 use windlass_store::Filter;
 
 use crate::{Coordinator, Error};
@@ -23,13 +23,14 @@ impl<'a> Workplaces<'a> {
     pub(crate) fn make_own(self, task: TaskId) -> Result<PathBuf, Error> {
         let path = self.coordinator.store.dir().workspaces().join(task.to_string());
         make(&path)?;
-        usable(&path)
+        whole(&path)
     }
 
     /// Makes the workspace of a service task again, if it was removed because nothing was in it.
     pub(crate) fn restore(self, workspace: &Path) -> Result<(), Error> {
         let own = self.coordinator.store.dir().workspaces();
-        match workspace.parent() == Some(&own) {
+        // Making what is there would lock the directory of all workspaces, also for other tasks.
+        match workspace.parent() == Some(&own) && !workspace.is_dir() {
             true => make(workspace),
             false => Ok(()),
         }
@@ -57,23 +58,40 @@ impl<'a> Workplaces<'a> {
 }
 
 fn make(path: &Path) -> Result<(), Error> {
-    std::fs::create_dir_all(path).map_err(|error| Error::Workspace {
-        path: path.to_owned(),
-        problem: format!("cannot be made: {error}"),
+    std::fs::create_dir_all(path).map_err(|error| refusal(path, format!("cannot be made: {error}")))
+}
+
+fn refusal(path: &Path, problem: String) -> Error {
+    Error::Workspace { path: path.to_owned(), problem }
+}
+
+/// The path of a directory without links and dots.
+fn whole(path: &Path) -> Result<PathBuf, Error> {
+    path.canonicalize().map_err(|error| {
+        refusal(
+            path,
+            match error.kind() {
+                std::io::ErrorKind::NotFound => "does not exist".to_owned(),
+                _ => format!("cannot be opened: {error}"),
+            },
+        )
     })
 }
 
 /// A directory as it is named in the journal, where tasks can work in it.
 pub(crate) fn usable(path: &Path) -> Result<PathBuf, Error> {
-    let refused = |problem: String| Error::Workspace { path: path.to_owned(), problem };
-    let whole = path.canonicalize().map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => refused("does not exist".to_owned()),
-        _ => refused(format!("cannot be opened: {error}")),
-    })?;
+    let refused = |problem: String| refusal(path, problem);
+    let whole = whole(path)?;
     if !whole.is_dir() {
         return Err(refused("is not a directory".to_owned()));
     }
     std::fs::read_dir(&whole).map_err(|error| refused(format!("cannot be read: {error}")))?;
+    let own = whole.join(PROJECT_DIRECTORY);
+    if std::fs::metadata(&own).is_ok_and(|found| !found.is_dir()) {
+        return Err(refused(format!(
+            "cannot be used: its `{PROJECT_DIRECTORY}`, where tasks keep their files, is not a directory"
+        )));
+    }
     // Permission bits do not tell: file systems and users differ. Trying does.
     let probe = whole.join(format!(".windlass-probe-{}", std::process::id()));
     std::fs::create_dir(&probe)

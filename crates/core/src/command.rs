@@ -15,10 +15,7 @@ use crate::role::Role;
 use crate::status::{StatusReason, TaskStatus};
 use crate::string_enum;
 
-/// A text deliverable up to this size is put into the result itself.
-pub const INLINE_DELIVERABLE_BYTES: u64 = 32 * 1024;
-
-/// A goal, handed in whole (ES-292).
+/// A goal, submitted whole (ES-292).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TaskCommand {
@@ -75,7 +72,7 @@ pub struct ExecutionConfig {
     /// Compaction settings that differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compaction: Option<CompactionOverrides>,
-    /// What happens when the model server stays away.
+    /// What happens when the model server does not answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outage: Option<Outage>,
     /// The role that it begins in.
@@ -156,10 +153,8 @@ impl ResultStatus {
             TaskStatus::Cancelled => Some(Self::Cancelled),
             TaskStatus::Paused => Some(Self::Paused),
             TaskStatus::Reviewing => Some(Self::BlockedUser),
-            TaskStatus::Blocked => Some(match reason {
-                StatusReason::Timeout | StatusReason::Error => Self::Failed,
-                _ => Self::BlockedUser,
-            }),
+            TaskStatus::Blocked if reason.is_failure_of_blocked_task() => Some(Self::Failed),
+            TaskStatus::Blocked => Some(Self::BlockedUser),
             TaskStatus::Todo
             | TaskStatus::Running
             | TaskStatus::Verifying
@@ -201,7 +196,7 @@ pub struct TaskResult {
     /// What is asked; present exactly when the status is `BLOCKED_USER` (ES-300).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hitl_request: Option<HitlRequest>,
-    /// What its completion contract came to, where it has one.
+    /// The outcome of its completion contract, where it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contract: Option<ContractResult>,
 }

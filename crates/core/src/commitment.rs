@@ -1,4 +1,4 @@
-//! Commitments: promised work that one party claims, proves and hands in, and another approves (§9, O-39).
+//! Commitments: promised work that one party claims, proves and submits, and another approves (§9, O-39).
 //!
 //! Invariants:
 //! - A commitment is a fold of its own stream; every order is decided here, on that state alone.
@@ -24,7 +24,7 @@ pub use event::{
 };
 pub use order::{Order, Refusal, check_evidence, check_title};
 
-/// The longest title; what is longer belongs into the body.
+/// The longest title; what is longer belongs in the body.
 pub const MAX_TITLE_CHARS: usize = 200;
 /// The longest body, reason or description.
 pub const MAX_TEXT_BYTES: usize = 64 << 10;
@@ -43,6 +43,16 @@ string_enum! {
         Submitted = "submitted",
         /// Judged good; this is final.
         Approved = "approved",
+    }
+}
+
+impl CommitmentState {
+    /// Whether somebody holds it: it is claimed, and not approved.
+    pub const fn is_held(self) -> bool {
+        match self {
+            Self::Claimed | Self::Submitted => true,
+            Self::Open | Self::Approved => false,
+        }
     }
 }
 
@@ -179,14 +189,14 @@ pub struct Commitment {
     /// The directory that it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
-    /// Whose it is, where somebody said so.
+    /// The user that it belongs to, where one is named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claimed_by: Option<Party>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub submitted_by: Option<Party>,
-    /// What was said of it when it was last handed in.
+    /// What was said of it when it was last submitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -280,7 +290,7 @@ impl Commitment {
 
     /// Whether somebody holds it: it is claimed, and not approved.
     pub const fn is_held(&self) -> bool {
-        matches!(self.state, CommitmentState::Claimed | CommitmentState::Submitted)
+        self.state.is_held()
     }
 
     fn judge(&mut self, verdict: Verdict, by: &Party, reason: &str) {

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use crate::hash::hex;
 use crate::id::CallId;
 use crate::string_enum;
 
@@ -134,10 +135,10 @@ pub fn known_checks() -> impl Iterator<Item = &'static str> {
 
 /// Whether a check of this name has a usual command in some kind of project.
 pub fn is_known(name: &str) -> bool {
-    known(name).is_some()
+    usual_commands(name).is_some()
 }
 
-fn known(name: &str) -> Option<&'static [(&'static str, &'static str)]> {
+fn usual_commands(name: &str) -> Option<&'static [(&'static str, &'static str)]> {
     let name = ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, known)| known);
     KNOWN.iter().find(|(known, _)| *known == name).map(|(_, commands)| *commands)
 }
@@ -146,7 +147,7 @@ impl Check {
     /// What is run, in a project that has the files for which `exists` holds; `None` where nothing fits.
     pub fn command_in(&self, exists: impl Fn(&str) -> bool) -> Option<String> {
         let usual = || {
-            let found = known(&self.name)?.iter().find(|(file, _)| exists(file))?;
+            let found = usual_commands(&self.name)?.iter().find(|(file, _)| exists(file))?;
             Some(found.1.to_owned())
         };
         self.command.clone().or_else(usual)
@@ -162,8 +163,7 @@ impl Contract {
     /// The hash by which an approval knows it: of the commands that it runs.
     pub fn digest(&self) -> String {
         let text = serde_json::to_string(&self.checks).unwrap_or_default();
-        let hash = Sha256::digest(text.as_bytes());
-        hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+        hex(&Sha256::digest(text.as_bytes())[..16])
     }
 
     /// Whether it asks for nothing.
@@ -175,7 +175,7 @@ impl Contract {
     }
 }
 
-/// What one requirement of a contract came to.
+/// The outcome of one requirement of a contract.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckResult {
     pub name: String,
@@ -190,7 +190,7 @@ pub struct CheckResult {
     pub call: Option<CallId>,
 }
 
-/// What a contract came to, as a task's result says it.
+/// The outcome of a contract, as a task's result says it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContractResult {
     #[serde(default, skip_serializing_if = "String::is_empty")]

@@ -63,7 +63,7 @@ string_enum! {
         Workflow = "workflow",
         /// The agent could not meet the completion contract.
         ContractUnmet = "contract_unmet",
-        /// A bug of ours.
+        /// A bug in windlass.
         Internal = "internal",
     }
 }
@@ -151,10 +151,16 @@ string_enum! {
         FreeEngineDisk = "free_engine_disk",
         /// Run commands without isolation.
         UseHostSandbox = "use_host_sandbox",
-        /// Let somebody else approve what the work has handed in.
+        /// Make a path usable that is gone or is not a directory, or cancel the task.
+        RepairPath = "repair_path",
+        /// Let somebody else approve what the work has submitted.
         ApproveByAnother = "approve_by_another",
         /// See which step of the workflow failed, and resume the run.
         ResumeRun = "resume_run",
+        /// See what each skill needs.
+        SeeSkills = "see_skills",
+        /// See how windlass is configured, and correct that.
+        CheckConfiguration = "check_configuration",
     }
 }
 
@@ -209,8 +215,11 @@ impl Remedy {
             Self::UseHostSandbox => {
                 "the host sandbox runs commands without isolation, if that is what you want"
             }
+            Self::RepairPath => "make the path usable again, or cancel the task",
             Self::ApproveByAnother => "let somebody else approve the commitment",
             Self::ResumeRun => "the steps show what failed; a resumed run tries that step again",
+            Self::SeeSkills => "the list of skills shows what each skill needs",
+            Self::CheckConfiguration => "check the configuration",
         }
     }
 }

@@ -35,7 +35,8 @@ pub use sub_agent::{
     BudgetHit, BudgetKind, BudgetLevel, SubAgentComplete, SubAgentSpawn, SubAgentStatus,
 };
 pub use task::{
-    AgentStart, Continued, Deadline, Driver, ModeChanged, PromptChanged, StatusChanged, TaskCreated,
+    AgentStart, Continuation, Deadline, Driver, ModeChanged, PromptChanged, StatusChanged,
+    TaskCreated,
 };
 pub use verification::{PlannedCheck, ReviewStarted, VerificationEnded, VerificationStarted};
 pub use workflow::{
@@ -48,9 +49,12 @@ pub use worker::{CheckpointMade, IntentClaimed};
 /// The version of event bodies that this program writes.
 pub const EVENT_VERSION: u32 = 1;
 
+/// The kinds of events that say what a reply used and cost.
+pub const KINDS_WITH_USAGE: [&str; 3] = ["llm_response", "compaction_progress", "runner_reported"];
+
 /// What people read of an event: one source for every surface. The body of each kind has it.
 pub(crate) trait Words {
-    /// What happened, in one line; the kind stands beside it. The surface escapes it and cuts it to its width.
+    /// What happened, in one line; the kind is shown beside it. The surface escapes it and cuts it to its width.
     fn words(&self) -> String;
 
     /// What a conversation says of it. None where it is shown in another form, or not at all.

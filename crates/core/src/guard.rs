@@ -19,8 +19,8 @@ const MAX_INTERVENTIONS: u32 = 3;
 /// Calls that a short cycle must span before it counts.
 const MIN_CYCLE_CALLS: usize = 6;
 
-const NUDGE: &str = include_str!("prompts/repetition.md").trim_ascii_end();
-const STRONG_NUDGE: &str = include_str!("prompts/repetition_again.md").trim_ascii_end();
+const REPETITION_NOTICE: &str = include_str!("prompts/repetition.md").trim_ascii_end();
+const FIRM_REPETITION_NOTICE: &str = include_str!("prompts/repetition_again.md").trim_ascii_end();
 
 /// When the guard intervenes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,6 +50,13 @@ struct RememberedCall {
     call: u64,
     result: u64,
     failed: bool,
+}
+
+/// What became of a call, as far as the guard counts it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallResult {
+    Success,
+    Failure,
 }
 
 /// What the guard remembers.
@@ -85,9 +92,15 @@ impl Guard {
         *self = Self { thresholds: self.thresholds, ..Self::default() };
     }
 
-    /// Remembers a call and its result, both as hashes of their canonical text.
-    pub fn on_call(&mut self, tool: &str, call: u64, result: u64, failed: bool) {
-        self.recent.push_back(RememberedCall { tool: tool.to_owned(), call, result, failed });
+    /// Remembers a call and its output, both as hashes of their canonical text.
+    pub fn on_call(&mut self, tool: &str, call: u64, output: u64, result: CallResult) {
+        let failed = result == CallResult::Failure;
+        self.recent.push_back(RememberedCall {
+            tool: tool.to_owned(),
+            call,
+            result: output,
+            failed,
+        });
         let remembered = self.thresholds.pattern_window.max(self.thresholds.max_identical_calls);
         while self.recent.len() > remembered {
             self.recent.pop_front();
@@ -113,7 +126,7 @@ impl Guard {
             return Some(Intervention::Fail { pattern });
         }
         let number = self.interventions + 1;
-        let message = if number == 1 { NUDGE } else { STRONG_NUDGE };
+        let message = if number == 1 { REPETITION_NOTICE } else { FIRM_REPETITION_NOTICE };
         Some(Intervention::Nudge { pattern, number, message })
     }
 
@@ -121,7 +134,7 @@ impl Guard {
         if self.since_intervention == 0 {
             return None;
         }
-        self.identical().or_else(|| self.failing()).or_else(|| self.cycling())
+        self.identical().or_else(|| self.repeated_failure()).or_else(|| self.repeated_cycle())
     }
 
     fn identical(&self) -> Option<String> {
@@ -132,12 +145,12 @@ impl Guard {
         })
     }
 
-    fn failing(&self) -> Option<String> {
+    fn repeated_failure(&self) -> Option<String> {
         (self.failures >= self.thresholds.max_consecutive_failures)
             .then(|| format!("{} failed calls in a row", self.failures))
     }
 
-    fn cycling(&self) -> Option<String> {
+    fn repeated_cycle(&self) -> Option<String> {
         let window = self.thresholds.pattern_window;
         let seen: Vec<&RememberedCall> = self.recent.iter().rev().take(window).collect();
         (2..=window / 2).find_map(|period| {
@@ -164,7 +177,8 @@ mod tests {
         let mut guard = Guard::default();
         let mut said = Vec::new();
         for (index, (call, result, failed)) in calls.enumerate() {
-            guard.on_call("bash", call, result, failed);
+            let ending = if failed { CallResult::Failure } else { CallResult::Success };
+            guard.on_call("bash", call, result, ending);
             match guard.verdict() {
                 Some(Intervention::Nudge { number, message, .. }) => {
                     said.push(format!("{}: {number} {message}", index + 1));

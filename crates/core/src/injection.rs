@@ -41,9 +41,13 @@ string_enum! {
 pub enum Control {
     /// Park at the next boundary; a running call finishes first.
     Pause,
-    /// Park now: what runs is ended, with what it has come to as its result.
+    /// Park now: what runs is ended, with its output so far as its result.
     Interrupt,
     Resume,
+    /// A person's words to this one agent, also to a sub-agent, which reads no messages (decision 67).
+    Steer {
+        words: String,
+    },
     /// Take back a rule that an `Allow All` gave.
     Revoke {
         rule: AllowRule,
@@ -97,6 +101,9 @@ pub struct Injection {
     pub injection_type: InjectionType,
     /// What it says, in the sender's words.
     pub content: String,
+    /// What people read in place of the content, where that carries more than was typed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown: Option<String>,
     /// What it shows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pictures: Vec<Picture>,
@@ -122,6 +129,7 @@ impl Injection {
             id,
             injection_type,
             content,
+            shown: None,
             pictures,
             question: None,
             control: None,
@@ -152,6 +160,7 @@ impl Injection {
             Control::Pause => "pause".to_owned(),
             Control::Interrupt => "interrupt".to_owned(),
             Control::Resume => include_str!("prompts/task_resumed.md").trim_end().to_owned(),
+            Control::Steer { words } => words.clone(),
             Control::Revoke { rule } => format!("revoke: {rule}"),
             Control::Cancel { reason } => reason.clone().unwrap_or_else(|| "cancel".to_owned()),
             Control::Watch { .. } => "watch".to_owned(),
@@ -163,6 +172,22 @@ impl Injection {
         };
         let control = Some(control);
         Self { control, ..Self::new(id, InjectionType::SystemControl, content) }
+    }
+
+    /// Whether a person says something to the agent with it.
+    pub fn is_from_person(&self) -> bool {
+        self.injection_type == InjectionType::UserMessage
+            || matches!(self.control, Some(Control::Steer { .. }))
+    }
+
+    /// What people read of it.
+    pub fn text_for_people(&self) -> &str {
+        self.shown.as_deref().unwrap_or(&self.content)
+    }
+
+    /// The same, of which people read this.
+    pub fn shown_as(self, shown: Option<String>) -> Self {
+        Self { shown, ..self }
     }
 
     /// The same, saying why in these words.
@@ -205,7 +230,10 @@ impl Injection {
         let content = &self.content;
         let filled = |prompt: &str| Some(prompt.trim_end().replace("{content}", content));
         match (self.injection_type, &self.control) {
-            (InjectionType::UserMessage, _) => filled(include_str!("prompts/user_message.md")),
+            (InjectionType::UserMessage, _)
+            | (InjectionType::SystemControl, Some(Control::Steer { .. })) => {
+                filled(include_str!("prompts/user_message.md"))
+            }
             (InjectionType::HitlResponse, _) => filled(include_str!("prompts/answer.md")),
             (InjectionType::ExternalEvent, _) => filled(include_str!("prompts/external_event.md")),
             (
@@ -245,6 +273,7 @@ mod tests {
             Injection::answer(id, question, "blue"),
             Injection::event(id, r#"{"build":"green"}"#),
             Injection::control(id, Control::Resume),
+            Injection::control(id, Control::Steer { words: "only the tests".to_owned() }),
             Injection::control(id, Control::Pause),
         ]
         .map(|injection| injection.text_for_model().unwrap_or_else(|| "(nothing)".into()));
@@ -253,6 +282,7 @@ mod tests {
         User responded to your question: blue
         Event received: {"build":"green"}
         Task resumed by user
+        User says: only the tests
         (nothing)
         "#);
     }

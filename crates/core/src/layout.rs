@@ -5,7 +5,7 @@
 //! agent starts where the person was, which may be below the top.
 //!
 //! Invariant: a text that is the same for all tasks (a prompt, a tool's description) never holds a task's id. It
-//! would defeat the caches of providers. Such texts use [`Layout::named`].
+//! would defeat the caches of providers. Such texts use [`Layout::name_of`].
 
 use std::collections::BTreeMap;
 
@@ -144,7 +144,7 @@ impl Layout {
     }
 
     /// Where the agent starts, below the top; empty for the top itself.
-    pub fn below(&self) -> &str {
+    pub fn start_directory(&self) -> &str {
         &self.below
     }
 
@@ -172,7 +172,7 @@ impl Layout {
     }
 
     /// How a text that is the same for all tasks names it.
-    pub fn named(&self, own: Own) -> String {
+    pub fn name_of(&self, own: Own) -> String {
         let slash = if matches!(own, Own::Plan | Own::Proposal) { "" } else { "/" };
         match self.kind {
             Scheme::Service => format!("`{}{slash}`", service_name(own)),
@@ -246,7 +246,8 @@ impl Layout {
         if !text.contains("{{") {
             return text.to_owned();
         }
-        OWN.iter().fold(text.to_owned(), |text, (mark, own)| text.replace(mark, &self.named(*own)))
+        OWN.iter()
+            .fold(text.to_owned(), |text, (mark, own)| text.replace(mark, &self.name_of(*own)))
     }
 
     /// Whose a path below the top is, where it lies among the files of tasks.

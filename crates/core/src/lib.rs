@@ -1,5 +1,6 @@
 //! The nouns and the pure rules of Windlass. No I/O, no async: data in, data out.
 
+pub mod hash;
 pub mod id;
 pub mod axes;
 pub mod claim;
@@ -30,4 +31,5 @@ pub mod guard;
 pub mod policy;
 pub mod text;
 pub mod shown;
+pub mod model_text;
 pub mod secrets;

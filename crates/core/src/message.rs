@@ -3,7 +3,10 @@
 //! A context only grows within an epoch, byte for byte, so that providers' caches hit; therefore tool
 //! arguments are kept as the very string the provider sent.
 
-use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
 
 use crate::id::CallId;
 use crate::picture::Picture;
@@ -12,7 +15,7 @@ use crate::reasoning::Reasoning;
 /// One tool call as the model asked for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolRequest {
-    /// Our id, unique for ever; a provider's repeat, and are untrusted.
+    /// Our id, unique forever; a provider's repeat, and are untrusted.
     pub id: CallId,
     /// The provider's id, used on the wire only.
     pub provider_id: String,
@@ -45,7 +48,7 @@ pub enum Message {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reasoning: Option<Reasoning>,
     },
-    /// What a tool call came to.
+    /// The result of a tool call.
     Tool {
         /// The provider's id of the call this answers.
         provider_id: String,
@@ -87,7 +90,43 @@ pub struct ToolSpec {
     /// What it is for, in words for the model.
     pub description: String,
     /// The JSON schema of its arguments.
-    pub parameters: serde_json::Value,
+    pub parameters: ArgumentSchema,
+}
+
+/// The JSON schema of a tool's arguments, as text: it is written once, and then journaled and sent as it is.
+#[derive(Clone, Debug)]
+pub struct ArgumentSchema(Arc<RawValue>);
+
+impl ArgumentSchema {
+    /// The text of the schema.
+    pub fn text(&self) -> &str {
+        self.0.get()
+    }
+}
+
+impl From<&serde_json::Value> for ArgumentSchema {
+    fn from(schema: &serde_json::Value) -> Self {
+        let text = serde_json::value::to_raw_value(schema);
+        Self(text.expect("a JSON value can be written as text").into())
+    }
+}
+
+impl PartialEq for ArgumentSchema {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.text() == other.text()
+    }
+}
+
+impl Serialize for ArgumentSchema {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for ArgumentSchema {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Box::<RawValue>::deserialize(deserializer).map(|text| Self(text.into()))
+    }
 }
 
 /// What stays the same for a whole epoch: the system prompt and the tools.

@@ -101,7 +101,7 @@ impl Evidence {
 /// The longest address that is kept as evidence, in characters.
 const MAX_EVIDENCE_CHARS: usize = 2_000;
 
-/// What a call came to: a text for the model, a text for people where it differs, and the rest as data,
+/// The outcome of a call: a text for the model, a text for people where it differs, and the rest as data,
 /// so that nobody has to parse a text that was written for someone else.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
@@ -130,7 +130,7 @@ pub struct Outcome {
     pub aborted_by: Option<AbortCause>,
     /// Where the whole text is, when it was cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub truncated: Option<Truncated>,
+    pub truncated: Option<Truncation>,
     /// Replaces the text where two results are compared, when the text holds times or counts that
     /// differ in every run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -151,7 +151,7 @@ pub enum AbortCause {
 
 /// That a text was cut, and where the whole of it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Truncated {
+pub struct Truncation {
     /// The file with the whole text, as the agent reads it.
     pub full_output_path: String,
     /// Its size in bytes.
@@ -246,10 +246,10 @@ pub enum Recovery {
     Verify {
         /// What it changes.
         change: FileChange,
-        /// What it comes to when it has happened.
+        /// The outcome if it has happened.
         outcome: Box<Outcome>,
     },
-    /// It waits for something with an id of its own.
+    /// Wait again for a sub-agent, which has its own id.
     Reattach { id: String },
     /// Nobody can tell.
     Unknown,

@@ -4,6 +4,8 @@ mod answers;
 mod plan;
 mod review;
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +36,50 @@ string_enum! {
     }
 }
 
+string_enum! {
+    /// Whether a question needs an answer.
+    QuestionStatus ("question state") {
+        Open = "open",
+        Answered = "answered",
+        /// Nobody needs to answer it now.
+        Closed = "closed",
+    }
+}
+
+string_enum! {
+    /// What counts as an answer to a question that its kind does not say.
+    AcceptedAnswers ("accepted answers") {
+        /// An option, or a person's own words.
+        Words = "words",
+        /// One of the options; other words would be taken for an answer that nobody gave.
+        Options = "options",
+        /// One of two options: the first is a yes, the second a no.
+        YesNo = "yes_no",
+        /// One of the options, or how many rounds, such as `5 more rounds`.
+        Rounds = "rounds",
+        /// An option, or by how many dollars the budget is raised.
+        Dollars = "dollars",
+    }
+}
+
+impl AcceptedAnswers {
+    /// What a question accepts that does not say it, as those of old journals.
+    fn words() -> Self {
+        Self::Words
+    }
+
+    fn are_words(&self) -> bool {
+        *self == Self::Words
+    }
+}
+
+/// Dollars that a task may be given at a time, and tokens, turns or seconds.
+pub const MAX_DOLLARS: f64 = 1_000_000.0;
+const MAX_UNITS: f64 = 1e12;
+
+/// Rounds that a loop of a workflow may have, and that an answer may add.
+pub const MAX_ROUNDS: u32 = 100;
+
 /// Answers to a permission question.
 pub const PERMISSION_OPTIONS: [&str; 3] = ["Allow", "Deny", "Allow All"];
 
@@ -53,16 +99,21 @@ pub struct Question {
     /// Answers to choose from; free text when empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<String>,
+    #[serde(
+        default = "AcceptedAnswers::words",
+        skip_serializing_if = "AcceptedAnswers::are_words"
+    )]
+    pub accepts: AcceptedAnswers,
     /// What the person should know first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<String>,
-    /// What a permission is bound to: hash of the arguments and the working directory.
+    /// What a permission is bound to: the arguments, the working directory and the files of a call, and when it was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub binding: Option<Binding>,
     /// The change of a file that is asked about, whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
-    /// The rule that `Allow All` would give; `context` describes it.
+    /// The rule that `Allow All` would give.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grants: Option<AllowRule>,
     /// Why a permission is asked for, as data for whoever shows it.
@@ -96,6 +147,18 @@ pub struct Binding {
     /// The files it would change or run, as they were when it was asked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<BoundFile>,
+    /// When it was asked, where the call may depend on more files than these.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mark: Option<ChangeMark>,
+}
+
+/// A moment, by which is found what has changed since.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangeMark {
+    /// The time of each tree by its own file system, in nanoseconds.
+    pub trees: BTreeMap<String, i64>,
+    /// How often the person was asked again because something had changed.
+    pub asked_again: u8,
 }
 
 /// One file that an approval holds for.
@@ -109,6 +172,12 @@ pub struct BoundFile {
 }
 
 impl Binding {
+    /// Whether what was approved is still the same, the moment aside.
+    pub fn holds(&self, now: &Self) -> bool {
+        (&self.arguments_hash, &self.cwd, &self.files)
+            == (&now.arguments_hash, &now.cwd, &now.files)
+    }
+
     /// What is different in `now`, in words.
     pub fn changes(&self, now: &Self) -> Vec<String> {
         let mut changes = Vec::new();

@@ -64,9 +64,9 @@ impl ReadinessFacts<'_> {
             }
             TaskStatus::Retrying => Readiness::Ready,
             TaskStatus::Blocked | TaskStatus::Reviewing => {
-                Readiness::when(self.is_answered() || self.is_woken())
+                Readiness::when(self.is_answered() || self.has_waking_mail())
             }
-            TaskStatus::Paused if self.is_woken() => Readiness::Ready,
+            TaskStatus::Paused if self.has_waking_mail() => Readiness::Ready,
             TaskStatus::Paused => self.end_of_pause(),
             // A task that says it runs may have lost its process. Its lock shows that, not these facts.
             TaskStatus::Running | TaskStatus::Verifying => Readiness::Waiting,
@@ -85,14 +85,25 @@ impl ReadinessFacts<'_> {
         match self.reason {
             // A worker starts nothing while the disk is full.
             StatusReason::Shutdown | StatusReason::DiskFull => Readiness::Ready,
-            reason if reason.waits_for_its_time() => {
+            StatusReason::RateLimited | StatusReason::ModelOutage => {
                 self.resume_at.map_or(Readiness::Waiting, Readiness::ReadyAt)
             }
-            _ => Readiness::Waiting,
+            StatusReason::User
+            | StatusReason::Finished
+            | StatusReason::Question
+            | StatusReason::Budget
+            | StatusReason::Timeout
+            | StatusReason::Deadline
+            | StatusReason::Error
+            | StatusReason::Dependency
+            | StatusReason::Schedule
+            | StatusReason::MergeConflict
+            | StatusReason::AwaitingMessage
+            | StatusReason::ContextFull => Readiness::Waiting,
         }
     }
 
-    fn is_woken(&self) -> bool {
+    fn has_waking_mail(&self) -> bool {
         self.mail.iter().any(|mail| mail.wakes(self.reason))
     }
 }
@@ -131,6 +142,7 @@ impl MailKind {
                 Some(
                     Control::Pause
                     | Control::Interrupt
+                    | Control::Steer { .. }
                     | Control::Revoke { .. }
                     | Control::Unwatch { .. }
                     | Control::UseModel { .. }

@@ -156,7 +156,7 @@ impl Role {
         }
     }
 
-    /// Why a command is none of an auditor's: each part of it must read, test or lint (AX-057, C-12).
+    /// Why an auditor may not run a command: each part of it must read, test or lint (AX-057, C-12).
     pub fn command_violation(self, analysis: &CommandAnalysis) -> Option<String> {
         let commands = analysis.flat();
         let is_fit = |class| matches!(class, Class::Read | Class::Test);

@@ -157,7 +157,7 @@ pub struct Schedule {
     /// The session that it speaks to, or that its tasks belong to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
-    /// Whose it is.
+    /// The user that it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_id: Option<String>,
     /// What its tasks are to do.
@@ -237,7 +237,12 @@ fn parse_cron(cron: &str, zone: &TimeZone) -> Result<cronexpr::Crontab, RhythmEr
         return Err(bad(&"it has five fields: minute, hour, day, month, weekday"));
     }
     let zone = zone.iana_name().unwrap_or("UTC");
-    cronexpr::parse_crontab(&format!("{cron} {zone}")).map_err(|error| bad(&error))
+    cronexpr::parse_crontab(&format!("{cron} {zone}")).map_err(|error| {
+        // The lines before the last one quote the text, with the zone, and point into it.
+        let why = error.to_string();
+        let why = why.lines().last().unwrap_or_default().trim_start_matches([' ', '^']);
+        bad(&why.replace("..=", " to "))
+    })
 }
 
 /// A time zone by its IANA name.

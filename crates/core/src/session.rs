@@ -20,7 +20,7 @@ pub use event::{
     Archived, Cleared, ModeRequested, ModelChosen, Rated, RuleGranted, RuleRevoked, SessionCreated,
     SessionEvent, SessionRecord, TaskBegun,
 };
-pub use state::{Borrowed, Boundary, SessionState};
+pub use state::{Boundary, SessionState, TemporaryChange};
 
 string_enum! {
     /// When a change of the axes takes effect (MS-056…060).
@@ -52,7 +52,6 @@ string_enum! {
         Plan = "plan",
         /// The health gate, or a repair.
         Repair = "repair",
-        Skill = "skill",
     }
 }
 

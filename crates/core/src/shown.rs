@@ -10,8 +10,21 @@
 //! tab as `⇥` and three spaces. Backslashes are doubled only where they would be read as part of an escape, so
 //! that `grep '\.rs'` looks as it is written. A space that ends a line is shown as `\x20`.
 //!
+//! A mark that is drawn over the letter before it is shown as it is where that letter has few, and not twice: one drawn
+//! over itself is not seen, and a pile of them covers the lines around it.
+//!
+//! What is shown is in the normal form that Unicode calls NFC: of characters that are the same by definition only one is
+//! shown as it is.
+//!
 //! Letters of other scripts that look like Latin ones are escaped in a word that has Latin letters too. A
 //! word wholly of another script stays readable; no list of look-alikes can be complete.
+
+use std::borrow::Cow;
+
+use icu_normalizer::ComposingNormalizerBorrowed;
+use icu_normalizer::properties::{
+    CanonicalCombiningClassMapBorrowed, CanonicalCompositionBorrowed,
+};
 
 /// What becomes of line ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -31,6 +44,15 @@ pub fn shown(text: &str) -> String {
 /// A name or another text of one line: a line end is escaped too.
 pub fn shown_line(text: &str) -> String {
     render(&units(text.as_bytes()), LineEnds::Escaped, &|escape| escape.to_owned())
+}
+
+/// A line whose hidden characters are escaped already, as the analysis of a command words it: escaped once more, the
+/// escapes would look like backslashes that were typed.
+pub fn shown_once(text: &str) -> Cow<'_, str> {
+    match text.chars().any(is_hidden) {
+        true => Cow::Owned(shown_line(text)),
+        false => Cow::Borrowed(text),
+    }
 }
 
 /// The name of a file, which may hold bytes that are not text.
@@ -72,8 +94,51 @@ pub fn is_hidden(char: char) -> bool {
     match char {
         ' '..='~' => false,
         _ if char.is_control() => true,
-        _ => !has_picture(char) || HIDDEN.iter().any(|&(from, to)| (from..=to).contains(&char)),
+        _ => {
+            !has_picture(char)
+                || HIDDEN.iter().any(|&(from, to)| (from..=to).contains(&char))
+                || !NFC.is_normalized(char.encode_utf8(&mut [0; 4]))
+        }
     }
+}
+
+const NFC: ComposingNormalizerBorrowed<'_> = ComposingNormalizerBorrowed::new_nfc();
+
+/// Whether a character joins what stands before it to a picture that another text has too, or stands in another order
+/// than it would have in one with the same picture.
+fn joins(before: &[Unit], char: char) -> bool {
+    let classes = CanonicalCombiningClassMapBorrowed::new();
+    let class = |char| classes.get_u8(char);
+    let last = match before.last() {
+        Some(Unit::Char(last)) => *last,
+        Some(Unit::Byte(_)) | None => return false,
+    };
+    let starter = before.iter().rev().map_while(|unit| match unit {
+        Unit::Char(char) => Some(*char),
+        Unit::Byte(_) => None,
+    });
+    let mut starter = starter.skip_while(|char| class(*char) != 0);
+    let composes = |starter| CanonicalCompositionBorrowed::new().compose(starter, char).is_some();
+    (class(char) != 0 && class(last) > class(char)) || starter.next().is_some_and(composes)
+}
+
+/// How many marks a letter has at most. Writing in Hebrew and in Tibetan takes this many.
+const MAX_MARKS: usize = 4;
+
+/// Whether a character is a mark that the letter before it has already, or one too many.
+fn has_too_many_marks(before: &[Unit], char: char) -> bool {
+    if !is_mark(char) {
+        return false;
+    }
+    let marks =
+        before.iter().rev().take_while(|unit| matches!(unit, Unit::Char(char) if is_mark(*char)));
+    let marks: Vec<_> = marks.take(MAX_MARKS).collect();
+    marks.len() == MAX_MARKS || marks.contains(&&Unit::Char(char))
+}
+
+/// Whether a character is drawn over the one before it: the standard library escapes it where it stands alone.
+fn is_mark(char: char) -> bool {
+    char > '~' && has_picture(char) && char.escape_debug().next() != Some(char)
 }
 
 /// Characters that the standard library takes for printable and that are not, or look like others.
@@ -102,6 +167,22 @@ const HIDDEN: &[(char, char)] = &[
     ('\u{212a}', '\u{212b}'),
     ('\u{2329}', '\u{232a}'),
     ('\u{f900}', '\u{faff}'),
+    // Letters of Arabic as they are drawn at one place of a word.
+    ('\u{fb50}', '\u{fdff}'),
+    ('\u{fe70}', '\u{fefc}'),
+    // Signs that are read as those of ASCII: `-`, `/`, `.`, `:`, `|`, `*`, `;`.
+    ('\u{2d7}', '\u{2d7}'),
+    ('\u{2010}', '\u{2012}'),
+    ('\u{2024}', '\u{2024}'),
+    ('\u{2043}', '\u{2044}'),
+    ('\u{2212}', '\u{2212}'),
+    ('\u{2215}', '\u{2217}'),
+    ('\u{2223}', '\u{2223}'),
+    ('\u{2236}', '\u{2236}'),
+    ('\u{a789}', '\u{a789}'),
+    ('\u{fe52}', '\u{fe55}'),
+    ('\u{fe58}', '\u{fe58}'),
+    ('\u{fe63}', '\u{fe63}'),
     ('\u{2f800}', '\u{2fa1f}'),
     // No picture: vowels, selectors and blanks of single scripts.
     ('\u{17b4}', '\u{17b5}'),
@@ -126,9 +207,10 @@ fn has_picture(char: char) -> bool {
     text.escape_debug().nth(1) == Some(char)
 }
 
-/// Greek and Cyrillic letters that look like Latin ones.
+/// Greek, Cyrillic and Armenian letters that look like Latin ones.
 const LOOK_ALIKES: &str = "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧανοριυ\
-                           АВЕЅІЈКМНОРСТУХҮԌԚԜЗаеѕіјорсухҮүһԁԛԝѵӀӏкмпг";
+                           АВЕЅІЈКМНОРСТУХҮԌԚԜЗаеѕіјорсухҮүһԁԛԝѵӀӏкмпг\
+                           ՕՍԼՏօոսհցզյքյ";
 
 /// One part of what is shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -181,7 +263,13 @@ fn escape(units: &[Unit], index: usize, ends: LineEnds, mixed: &[bool]) -> Optio
         '\n' => ends == LineEnds::Escaped,
         '\t' => false,
         ' ' => ends_line(),
-        _ => is_hidden(char) || mixed.get(index) == Some(&true),
+        ..='~' => is_hidden(char),
+        _ => {
+            is_hidden(char)
+                || mixed.get(index) == Some(&true)
+                || joins(&units[..index], char)
+                || has_too_many_marks(&units[..index], char)
+        }
     };
     is_escaped.then(|| match char {
         ..='\u{7f}' => format!("\\x{:02x}", u32::from(char)),

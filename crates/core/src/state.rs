@@ -22,11 +22,12 @@ use crate::axes::Axes;
 use crate::command::{ExecutionConfig, TaskCommand, WorkingMemory};
 use crate::contract::Review;
 use crate::error::ErrorDetails;
-use crate::event::{Continued, Event, SubAgentSpawn, TaskCreated};
+use crate::event::{Continuation, Event, SubAgentSpawn, TaskCreated, WorkflowPart};
 use crate::guard::Guard;
 use crate::id::{CallId, QuestionId, ScheduleId, TaskId};
 use crate::injection::DEFAULT_MODEL;
 use crate::layout::Own;
+use crate::outcome::Recovery;
 use crate::plan::WorkingPlan;
 use crate::policy::allow::AllowRule;
 use crate::question::Question;
@@ -34,7 +35,7 @@ use crate::role::Role;
 use crate::schedule::{Expiry, MONITORING_COMPLETE};
 use crate::status::{IllegalMove, StatusReason, TaskStatus};
 
-pub use compaction_state::{Compacting, CompactionState, Flush};
+pub use compaction_state::{CompactionState, Flush, OpenCompaction};
 pub use last_reply::{LastReply, OpenCall, Stage, Unfinished};
 pub use open_questions::OpenQuestions;
 pub use parts::{
@@ -249,6 +250,8 @@ impl TaskState {
             // The context alone has what the model thought.
             Event::ReasoningDropped(_) => {}
             Event::RiskCheck(check) if self.verification.owns(check.call) => {}
+            // Whether another program may start: no call of a model asks for it.
+            Event::RiskCheck(_) if self.is_of_program() => {}
             Event::RiskCheck(check) => {
                 self.last_reply.open_call("risk_check", check.call)?;
             }
@@ -274,6 +277,7 @@ impl TaskState {
             }
             Event::ToolCall(call) if self.verification.owns(call.call) => {}
             Event::ToolCall(call) => {
+                self.files.may_have_changed |= matches!(call.recovery, Recovery::Unknown);
                 self.last_reply.open_call("tool_call", call.call)?.stage =
                     Stage::Started(Box::new(call.clone()));
             }
@@ -335,6 +339,11 @@ impl TaskState {
         Ok(())
     }
 
+    /// Whether another program works on it.
+    fn is_of_program(&self) -> bool {
+        matches!(self.created.workflow.as_deref(), Some(WorkflowPart::Program { .. }))
+    }
+
     /// What the loop does next.
     pub fn next(&self) -> Next {
         if let Some(question) = self.open_questions.about_task() {
@@ -384,8 +393,8 @@ impl TaskState {
     }
 
     /// What a task that continues this one takes over.
-    pub fn continued(&self) -> Continued {
-        Continued {
+    pub fn continuation(&self) -> Continuation {
+        Continuation {
             task: self.id(),
             plan: self.plan.clone(),
             known_files: self.files.known.clone(),
@@ -394,7 +403,7 @@ impl TaskState {
         }
     }
 
-    /// What was handed in.
+    /// What was submitted.
     pub fn command(&self) -> &TaskCommand {
         &self.created.command
     }

@@ -42,7 +42,8 @@ string_enum! {
         Deadline = "deadline",
         /// Something went wrong.
         Error = "error",
-        /// Another task has to end first.
+        /// Another task has to end first. Nothing produces it: a task with unfinished blockers stays `todo`. It is kept
+        /// because the wire contract names it (C-02).
         Dependency = "dependency",
         /// Waiting for the next scheduled check.
         Schedule = "schedule",
@@ -74,8 +75,29 @@ pub struct IllegalMove {
 }
 
 impl StatusReason {
+    /// Whether a task that is blocked for this reason counts as failed on the wire. Any other block waits for a person.
+    pub const fn is_failure_of_blocked_task(self) -> bool {
+        match self {
+            Self::Timeout | Self::Error => true,
+            Self::User
+            | Self::Finished
+            | Self::Question
+            | Self::Budget
+            | Self::Deadline
+            | Self::Dependency
+            | Self::Schedule
+            | Self::MergeConflict
+            | Self::AwaitingMessage
+            | Self::ContextFull
+            | Self::RateLimited
+            | Self::ModelOutage
+            | Self::DiskFull
+            | Self::Shutdown => false,
+        }
+    }
+
     /// Whether a task that is paused for this reason resumes automatically at a time of its own.
-    pub const fn waits_for_its_time(self) -> bool {
+    pub const fn resumes_at_a_time(self) -> bool {
         match self {
             Self::RateLimited | Self::ModelOutage => true,
             Self::User

@@ -44,8 +44,7 @@ pub fn count(number: u64) -> String {
     }
 }
 
-/// Tokens that were used. A server that does not report them is asked for some all the same, so none is
-/// not zero.
+/// Tokens that were used. Zero means that the server does not report them: every request uses some.
 pub fn tokens(number: u64) -> String {
     match number {
         0 => "tokens unknown".to_owned(),

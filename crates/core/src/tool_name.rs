@@ -30,3 +30,32 @@ pub const REJECT: &str = "reject";
 
 /// The tools for commitments, in the order of a commitment's life.
 pub const LEDGER: [&str; 6] = [COMMIT, CLAIM, CAPTURE, SUBMIT, APPROVE, REJECT];
+
+/// Every built-in tool.
+pub const ALL: [&str; 25] = [
+    BASH,
+    BASH_OUTPUT,
+    BASH_KILL,
+    READ,
+    WRITE,
+    EDIT,
+    GLOB,
+    GREP,
+    UPDATE_PLAN,
+    SAVE_MEMO,
+    SEARCH_MEMO,
+    ASK_USER,
+    SPAWN_AGENT,
+    LIST_SKILLS,
+    READ_SKILL,
+    PUBLISH_DELIVERABLE,
+    WEB_FETCH,
+    WEB_SEARCH,
+    BROWSER,
+    COMMIT,
+    CLAIM,
+    CAPTURE,
+    SUBMIT,
+    APPROVE,
+    REJECT,
+];

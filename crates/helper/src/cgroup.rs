@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //! - Only groups below one we are in (or, in version 2, below one that was delegated to us) are made.
-//! - A group that cannot be made is no error: the report says what is bounded.
+//! - A group that cannot be made is not an error: the report says what is bounded.
 //! - The name holds its maker's process id, so that groups of makers that died are found and removed.
 
 use std::fs::{self, File};
@@ -12,21 +12,21 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::Pid;
 
-use crate::confine::Bounded;
+use crate::confine::CgroupLimits;
 
 /// Prefix of every group made here.
 const PREFIX: &str = "windlass-";
 
 pub struct Cgroup {
     directories: Vec<PathBuf>,
-    pub bounded: Bounded,
+    pub bounded: CgroupLimits,
     /// Where the kernel counts the processes that it killed for their use of memory.
     pub counter: Option<File>,
 }
 
 impl Cgroup {
     fn none() -> Self {
-        Self { directories: Vec::new(), bounded: Bounded::NOTHING, counter: None }
+        Self { directories: Vec::new(), bounded: CgroupLimits::NOTHING, counter: None }
     }
 
     /// The group of the container around us, which its engine made.
@@ -36,7 +36,7 @@ impl Cgroup {
             let texts = files.iter().filter_map(|file| fs::read_to_string(file).ok());
             texts.filter_map(|text| text.trim().parse::<u64>().ok()).any(|limit| limit <= bound)
         };
-        group.bounded = Bounded {
+        group.bounded = CgroupLimits {
             memory: is_bounded(
                 ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"],
                 memory,
@@ -112,7 +112,7 @@ impl Cgroup {
         for directory in &self.directories {
             let text = pid.as_raw_nonzero().to_string();
             if fs::write(directory.join("cgroup.procs"), text).is_err() {
-                self.bounded = Bounded::NOTHING;
+                self.bounded = CgroupLimits::NOTHING;
             }
         }
     }

@@ -16,7 +16,6 @@ use rustix::thread::{CapabilitiesSecureBits, CapabilitySet, CapabilitySets};
 use windlass_helper::protocol::Setup;
 
 use crate::{Failure, sys};
-pub use file_rules::SYSTEM_DIRECTORIES;
 use syscall_filter::SyscallFilter;
 
 /// What the stacks of threads may reserve beside the memory of a process: a thousand of the usual size. The kernel
@@ -36,7 +35,7 @@ pub struct Confinement {
 
 impl Confinement {
     /// Prepares the rules. Paths are those that commands will see.
-    pub fn prepare(setup: &Setup, bounded: Bounded, proxy_port: u16) -> io::Result<Self> {
+    pub fn prepare(setup: &Setup, bounded: CgroupLimits, proxy_port: u16) -> io::Result<Self> {
         let landlock = file_rules::landlock_version().map_err(landlock_error)?;
         let file_rules = match landlock {
             0 => None,
@@ -94,12 +93,12 @@ fn landlock_error(error: RulesetError) -> io::Error {
 
 /// Which of a task's bounds a control group enforces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bounded {
+pub struct CgroupLimits {
     pub memory: bool,
     pub processes: bool,
 }
 
-impl Bounded {
+impl CgroupLimits {
     pub const NOTHING: Self = Self { memory: false, processes: false };
 
     pub fn send(self, to: &OwnedFd) -> io::Result<()> {

@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::process::{DumpableBehavior, Pid, Signal};
 
 use crate::process_tree;
-use crate::sys::{self, Reaped, Signals};
+use crate::sys::{self, ChildExit, Signals};
 
 /// How long a container waits for its next helper. An engine that restarts is back by then, and a windlass
 /// that was killed for good has left nothing running.
@@ -30,7 +30,7 @@ pub fn run() -> ! {
     loop {
         sys::wait(&mut [PollFd::new(&signals, PollFlags::IN)], Some(CHECK_INTERVAL));
         let stop = signals.drain().iter().any(|signal| signal.number != libc::SIGCHLD);
-        while matches!(sys::reap(), Reaped::Child(..)) {}
+        while matches!(sys::reap(), ChildExit::Child(..)) {}
         for orphan in process_tree::children(rustix::process::getpid()) {
             sys::kill(orphan, Signal::KILL);
         }

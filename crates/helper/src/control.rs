@@ -142,8 +142,6 @@ pub fn receive_start(from: &OwnedFd) -> Option<Start> {
         }
     };
     let (frame, _) = wire::next_frame(&packet[..count]).ok()??;
-    match Order::read(frame).ok()? {
-        Order::Start(start) => Some(start),
-        _ => None,
-    }
+    let Order::Start(start) = Order::read(frame).ok()? else { return None };
+    Some(start)
 }

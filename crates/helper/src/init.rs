@@ -33,7 +33,7 @@ use crate::connection::Connection;
 use crate::output;
 use crate::process_tree::descendants;
 use crate::root::OwnerMap;
-use crate::sys::{self, Reaped, Signals};
+use crate::sys::{self, ChildExit, Signals};
 pub use file_changes::FileChanges;
 use prestart::IdleSupervisor;
 
@@ -87,7 +87,7 @@ struct Init<'a> {
 
 /// What a descriptor in the poll list belongs to.
 #[derive(Clone, Copy)]
-enum Source {
+enum PollSource {
     Orders,
     Reports,
     Signals,
@@ -105,7 +105,7 @@ impl Init<'_> {
         self.flush();
         while !self.is_over {
             let ready = self.wait();
-            // Before anything is read: after a freeze, a sign of life that was sent before it is old.
+            // Before anything is read: after a freeze, a heartbeat that was sent before it is old.
             if self.lease_end.is_some_and(|end| end <= Instant::now()) {
                 return;
             }
@@ -131,28 +131,28 @@ impl Init<'_> {
     }
 
     /// Waits until something is to be done; returns what is ready.
-    fn wait(&self) -> Vec<(Source, PollFlags)> {
+    fn wait(&self) -> Vec<(PollSource, PollFlags)> {
         let (input, output) = (stdin(), stdout());
         let (mut fds, mut sources) = (Vec::new(), Vec::new());
-        let mut add = |fd, events: PollFlags, source: Source| {
+        let mut add = |fd, events: PollFlags, source: PollSource| {
             fds.push(PollFd::from_borrowed_fd(fd, events));
             sources.push(source);
         };
-        add(input, PollFlags::IN, Source::Orders);
+        add(input, PollFlags::IN, PollSource::Orders);
         if self.sent < self.out.len() {
-            add(output, PollFlags::OUT, Source::Reports);
+            add(output, PollFlags::OUT, PollSource::Reports);
         }
-        add(self.signals.as_fd(), PollFlags::IN, Source::Signals);
+        add(self.signals.as_fd(), PollFlags::IN, PollSource::Signals);
         if let Some(listener) = &self.listener
             && self.connections.len() < MAX_CONNECTIONS
         {
-            add(listener.as_fd(), PollFlags::IN, Source::Listener);
+            add(listener.as_fd(), PollFlags::IN, PollSource::Listener);
         }
         self.list_commands(&mut add);
         for (&id, connection) in &self.connections {
             // One that waits for windlass is left out: its end would wake us again and again.
             if !connection.events().is_empty() {
-                add(connection.fd(), connection.events(), Source::Connection(id));
+                add(connection.fd(), connection.events(), PollSource::Connection(id));
             }
         }
         sys::wait(&mut fds, self.timeout());
@@ -160,23 +160,23 @@ impl Init<'_> {
         sources.into_iter().zip(events).filter(|(_, events)| !events.is_empty()).collect()
     }
 
-    fn list_commands<'b>(&'b self, add: &mut impl FnMut(BorrowedFd<'b>, PollFlags, Source)) {
+    fn list_commands<'b>(&'b self, add: &mut impl FnMut(BorrowedFd<'b>, PollFlags, PollSource)) {
         for (&id, command) in &self.commands {
             if !command.supervisor_died {
-                add(command.control.as_fd(), PollFlags::IN, Source::Control(id));
+                add(command.control.as_fd(), PollFlags::IN, PollSource::Control(id));
             }
             if let Some(changes) = &command.file_changes {
-                add(changes.fd(), PollFlags::IN, Source::FileChange(id));
+                add(changes.fd(), PollFlags::IN, PollSource::FileChange(id));
             }
             if command.credit > 0 {
                 for (at, pipe) in command.output.awaited() {
-                    add(pipe, PollFlags::IN, Source::Output(id, at));
+                    add(pipe, PollFlags::IN, PollSource::Output(id, at));
                 }
             }
             if let Some(input) = &command.input
                 && !command.waiting_input.is_empty()
             {
-                add(input.as_fd(), PollFlags::OUT, Source::Input(id));
+                add(input.as_fd(), PollFlags::OUT, PollSource::Input(id));
             }
         }
     }
@@ -213,7 +213,7 @@ impl Init<'_> {
     }
 
     fn reap(&mut self) {
-        while let Reaped::Child(pid, _) = sys::reap() {
+        while let ChildExit::Child(pid, _) = sys::reap() {
             self.idle.take_if(|idle| idle.pid == pid);
             for (&id, command) in &mut self.commands {
                 if command.supervisor == pid {
@@ -259,19 +259,19 @@ impl Init<'_> {
         all.into_iter().filter(|pid| !supervised.contains(pid)).collect()
     }
 
-    fn serve_one(&mut self, source: Source, events: PollFlags) {
+    fn serve_one(&mut self, source: PollSource, events: PollFlags) {
         match source {
-            Source::Orders => self.read_orders(),
-            Source::Reports | Source::Signals => {}
-            Source::Listener => self.accept(),
-            Source::Control(id) => {
+            PollSource::Orders => self.read_orders(),
+            PollSource::Reports | PollSource::Signals => {}
+            PollSource::Listener => self.accept(),
+            PollSource::Control(id) => {
                 if let Some(command) = self.commands.get_mut(&id)
                     && !command.supervisor_died
                 {
                     command.read_control(id, &mut self.out);
                 }
             }
-            Source::FileChange(id) => {
+            PollSource::FileChange(id) => {
                 if let Some(command) = self.commands.get_mut(&id)
                     && let Some(changes) = &command.file_changes
                 {
@@ -282,13 +282,13 @@ impl Init<'_> {
                     }
                 }
             }
-            Source::Output(id, at) => {
+            PollSource::Output(id, at) => {
                 if let Some(command) = self.commands.get_mut(&id) {
                     command.output.on_readable(at);
                 }
             }
-            Source::Input(id) => self.write_input(id),
-            Source::Connection(id) => self.transfer(id, events),
+            PollSource::Input(id) => self.write_input(id),
+            PollSource::Connection(id) => self.transfer(id, events),
         }
     }
 
@@ -370,9 +370,9 @@ impl Init<'_> {
         self.idle = None;
         loop {
             match sys::reap() {
-                Reaped::NoChildren => return,
-                Reaped::Child(..) => {}
-                Reaped::NoneEnded => std::thread::sleep(Duration::from_millis(2)),
+                ChildExit::NoChildren => return,
+                ChildExit::Child(..) => {}
+                ChildExit::NoneEnded => std::thread::sleep(Duration::from_millis(2)),
             }
         }
     }

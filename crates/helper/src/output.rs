@@ -207,7 +207,7 @@ pub fn writes_are_signalled(signals: &Signals) -> bool {
         signal_writes(&from)?;
         sys::write(&to, b"1")?;
         sys::write(&to, b"2")?;
-        let is_it = |signal: &sys::Received| signal.fd == from.as_raw_fd();
+        let is_it = |signal: &sys::SignalInfo| signal.fd == from.as_raw_fd();
         Ok(signals.drain().into_iter().filter(is_it).count() == 2)
     };
     test().unwrap_or(false)

@@ -13,6 +13,18 @@ use crate::wire::{Frame, FrameReader, bad, frame};
 /// Changes whenever a message changes its bytes or meaning.
 pub const VERSION: u32 = 4;
 
+/// The directories that make up a system, as far as they exist. A local sandbox shows them.
+pub const SYSTEM_DIRECTORIES: [&str; 12] = [
+    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/gnu",
+    "/snap",
+];
+
+/// Stands before a script. A shell becomes the last program of a script instead of starting it, and that program would
+/// then move the directory that the supervisor shares with the shell (`git -C sub log`). It starts every program while a
+/// trap is set. On the script's first line, so that line numbers stay; the kernel ignores this signal by default, nobody
+/// sends it, and scripts do not reset it as they do `EXIT`.
+pub const KEEPS_SHELL: &str = "trap : URG; ";
+
 /// Unacknowledged bytes one flow (a command's output, its input, one direction of a connection) may
 /// have under way: enough to keep a pipe busy, small enough for hundreds of flows.
 pub const WINDOW: i64 = 256 * 1024;
@@ -120,6 +132,32 @@ pub struct Setup {
     pub control_group: String,
     /// Whether the memory of the helper may be looked at, as measurements do.
     pub dumpable: bool,
+}
+
+impl Setup {
+    /// A helper that isolates nothing and bounds nothing, in this directory of the host.
+    pub fn for_host(workspace: String) -> Self {
+        Self {
+            isolation: Isolation::Host,
+            network: NetworkMode::Everything,
+            uid: 0,
+            gid: 0,
+            workspace,
+            workspace_at: String::new(),
+            workspace_alias: String::new(),
+            home: String::new(),
+            binds: Vec::new(),
+            files: Vec::new(),
+            hidden: Vec::new(),
+            memory_bytes: 0,
+            processes: 0,
+            open_files: 0,
+            file_bytes: 0,
+            scratch_bytes: 0,
+            control_group: String::new(),
+            dumpable: false,
+        }
+    }
 }
 
 /// One command to start.

@@ -23,9 +23,8 @@ use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
-use windlass_helper::protocol::{Access, NetworkMode, Setup};
+use windlass_helper::protocol::{Access, NetworkMode, SYSTEM_DIRECTORIES, Setup};
 
-use crate::confine::SYSTEM_DIRECTORIES;
 use crate::{Failure, sys};
 pub use owner_map::OwnerMap;
 
@@ -38,12 +37,12 @@ const READ_ONLY: u64 = WRITABLE | libc::MOUNT_ATTR_RDONLY;
 /// Where the system keeps files that only root may read, where nothing else hides them.
 const MAY_HOLD_PRIVATE_FILES: [&str; 3] = ["/etc", "/opt", "/usr/local"];
 
-trait Doing<T> {
-    fn doing(self, what: impl FnOnce() -> String) -> Result<T, Failure>;
+trait FailureContext<T> {
+    fn context(self, what: impl FnOnce() -> String) -> Result<T, Failure>;
 }
 
-impl<T, E: Into<io::Error>> Doing<T> for Result<T, E> {
-    fn doing(self, what: impl FnOnce() -> String) -> Result<T, Failure> {
+impl<T, E: Into<io::Error>> FailureContext<T> for Result<T, E> {
+    fn context(self, what: impl FnOnce() -> String) -> Result<T, Failure> {
         self.map_err(|error| (what(), error.into()))
     }
 }
@@ -52,8 +51,8 @@ impl<T, E: Into<io::Error>> Doing<T> for Result<T, E> {
 pub fn map_user(uid: u32, gid: u32) -> Result<(), Failure> {
     // The kernel asks for this before a group is mapped; kernels before 3.19 do not know it.
     let _ = fs::write("/proc/self/setgroups", "deny");
-    fs::write("/proc/self/uid_map", format!("{uid} {uid} 1")).doing(|| "map user".into())?;
-    fs::write("/proc/self/gid_map", format!("{gid} {gid} 1")).doing(|| "map group".into())
+    fs::write("/proc/self/uid_map", format!("{uid} {uid} 1")).context(|| "map user".into())?;
+    fs::write("/proc/self/gid_map", format!("{gid} {gid} 1")).context(|| "map group".into())
 }
 
 /// Builds the new root and makes it the only one.
@@ -64,30 +63,30 @@ pub fn enter(setup: &Setup, owners: Option<&OwnerMap>) -> Result<(), Failure> {
         "/",
         MountPropagationFlags::REC | MountPropagationFlags::DOWNSTREAM,
     )
-    .doing(|| "separate the mounts".into())?;
-    mount("tmpfs", base, GUARDED, "size=1m,mode=755").doing(|| "mount tmpfs".into())?;
+    .context(|| "separate the mounts".into())?;
+    mount("tmpfs", base, GUARDED, "size=1m,mode=755").context(|| "mount tmpfs".into())?;
     let building = base.join("new");
-    fs::create_dir(&building).doing(|| "prepare".into())?;
-    fs::create_dir(base.join("old")).doing(|| "prepare".into())?;
+    fs::create_dir(&building).context(|| "prepare".into())?;
+    fs::create_dir(base.join("old")).context(|| "prepare".into())?;
     let size = format!("size={},mode=755", setup.scratch_bytes);
-    mount("tmpfs", &building, GUARDED, &size).doing(|| "mount tmpfs".into())?;
-    rustix::process::pivot_root(base, base.join("old")).doing(|| "pivot".into())?;
-    std::env::set_current_dir("/").doing(|| "pivot".into())?;
+    mount("tmpfs", &building, GUARDED, &size).context(|| "mount tmpfs".into())?;
+    rustix::process::pivot_root(base, base.join("old")).context(|| "pivot".into())?;
+    std::env::set_current_dir("/").context(|| "pivot".into())?;
 
     let root = Root { setup, owners, new: PathBuf::from("/new"), old: PathBuf::from("/old") };
     root.scratch()?;
     root.system()?;
     root.devices()?;
-    root.shown()?;
+    root.show_directories()?;
     root.alias()?;
     root.hide()?;
     rustix::mount::mount_remount(&root.new, MountFlags::BIND | MountFlags::RDONLY | GUARDED, "")
-        .doing(|| "seal the root".into())?;
+        .context(|| "seal the root".into())?;
 
-    std::env::set_current_dir(&root.new).doing(|| "change root".into())?;
-    rustix::process::pivot_root(".", ".").doing(|| "change root".into())?;
-    rustix::mount::unmount(".", UnmountFlags::DETACH).doing(|| "leave the old root".into())?;
-    std::env::set_current_dir("/").doing(|| "change root".into())
+    std::env::set_current_dir(&root.new).context(|| "change root".into())?;
+    rustix::process::pivot_root(".", ".").context(|| "change root".into())?;
+    rustix::mount::unmount(".", UnmountFlags::DETACH).context(|| "leave the old root".into())?;
+    std::env::set_current_dir("/").context(|| "change root".into())
 }
 
 struct Root<'a> {
@@ -110,7 +109,7 @@ impl Root<'_> {
             let inside = self.writable(Path::new(path), mode)?;
             if mode != 0o1777 {
                 chown(&inside, Some(self.setup.uid), Some(self.setup.gid))
-                    .doing(|| format!("own {path}"))?;
+                    .context(|| format!("own {path}"))?;
             }
         }
         let home = Path::new(&self.setup.home);
@@ -120,10 +119,10 @@ impl Root<'_> {
                 false => self.writable(home, 0o700)?,
             };
             chown(&inside, Some(self.setup.uid), Some(self.setup.gid))
-                .doing(|| format!("own {}", home.display()))?;
+                .context(|| format!("own {}", home.display()))?;
         }
         for (link, target) in [("var/run", "/run"), ("var/lock", "/run/lock")] {
-            symlink(target, self.new.join(link)).doing(|| format!("link {link}"))?;
+            symlink(target, self.new.join(link)).context(|| format!("link {link}"))?;
         }
         for empty in
             ["/sys", "/proc", "/var/lib", "/var/cache", "/var/log", "/mnt", "/srv", "/dev/shm"]
@@ -131,15 +130,15 @@ impl Root<'_> {
             self.directory(Path::new(empty))?;
         }
         mount("proc", &self.new.join("proc"), GUARDED | MountFlags::NOEXEC, "")
-            .doing(|| "mount proc".into())
+            .context(|| "mount proc".into())
     }
 
     fn writable(&self, path: &Path, mode: u32) -> Result<PathBuf, Failure> {
         let inside = self.directory(path)?;
         fs::set_permissions(&inside, fs::Permissions::from_mode(mode))
-            .doing(|| format!("permit {}", path.display()))?;
+            .context(|| format!("permit {}", path.display()))?;
         rustix::mount::mount_bind(&inside, &inside)
-            .doing(|| format!("mount {}", path.display()))?;
+            .context(|| format!("mount {}", path.display()))?;
         Ok(inside)
     }
 
@@ -148,8 +147,8 @@ impl Root<'_> {
             let there = self.outside(Path::new(path));
             let Ok(found) = fs::symlink_metadata(&there) else { continue };
             if found.is_symlink() {
-                let target = fs::read_link(&there).doing(|| format!("read {path}"))?;
-                symlink(target, self.inside(Path::new(path))).doing(|| format!("link {path}"))?;
+                let target = fs::read_link(&there).context(|| format!("read {path}"))?;
+                symlink(target, self.inside(Path::new(path))).context(|| format!("link {path}"))?;
             } else {
                 self.show(Path::new(path), Path::new(path), READ_ONLY)?;
             }
@@ -202,9 +201,9 @@ impl Root<'_> {
         for name in ["null", "zero", "full", "random", "urandom", "tty"] {
             let path = Path::new("/dev").join(name);
             let inside = self.inside(&path);
-            File::create(&inside).doing(|| format!("make {}", path.display()))?;
+            File::create(&inside).context(|| format!("make {}", path.display()))?;
             rustix::mount::mount_bind(self.outside(&path), &inside)
-                .doing(|| format!("mount {}", path.display()))?;
+                .context(|| format!("mount {}", path.display()))?;
         }
         for (link, target) in [
             ("dev/fd", "/proc/self/fd"),
@@ -213,7 +212,7 @@ impl Root<'_> {
             ("dev/stderr", "/proc/self/fd/2"),
             ("dev/ptmx", "pts/ptmx"),
         ] {
-            symlink(target, self.new.join(link)).doing(|| format!("link {link}"))?;
+            symlink(target, self.new.join(link)).context(|| format!("link {link}"))?;
         }
         let terminals = self.directory(Path::new("/dev/pts"))?;
         let options = "newinstance,ptmxmode=0666,mode=0620";
@@ -224,7 +223,7 @@ impl Root<'_> {
 
     /// Shows the workspace and all that lies around it, parents first. The workspace wins over anything else
     /// that would be at its place.
-    fn shown(&self) -> Result<(), Failure> {
+    fn show_directories(&self) -> Result<(), Failure> {
         let setup = self.setup;
         let binds = setup.binds.iter().map(|bind| (&bind.target, false, &bind.source, bind.access));
         let workspace = (&setup.workspace_at, true, &setup.workspace, Access::Writable);
@@ -248,14 +247,14 @@ impl Root<'_> {
             return Ok(());
         }
         symlink(&self.setup.workspace_at, self.inside(Path::new(alias)))
-            .doing(|| format!("link {alias}"))
+            .context(|| format!("link {alias}"))
     }
 
     /// Shows a host path inside, with everything mounted below it.
     fn show(&self, source: &Path, target: &Path, attributes: u64) -> Result<(), Failure> {
         let what = || format!("show {} at {}", source.display(), target.display());
         let there = self.outside(source);
-        let found = fs::metadata(&there).doing(what)?;
+        let found = fs::metadata(&there).context(what)?;
         let parent = target.parent().unwrap_or(Path::new("/"));
         if found.is_dir() {
             self.directory(target)?;
@@ -263,15 +262,15 @@ impl Root<'_> {
             self.directory(parent)?;
             let inside = self.inside(target);
             if fs::symlink_metadata(&inside).is_err() {
-                File::create(&inside).doing(what)?;
+                File::create(&inside).context(what)?;
             }
         }
-        let place = self.exact_place(target).doing(what)?;
+        let place = self.exact_place(target).context(what)?;
         match self.owners.filter(|_| attributes == WRITABLE) {
-            Some(owners) => owners.mount(&there, &place.path).doing(what)?,
-            None => rustix::mount::mount_bind_recursive(&there, &place.path).doing(what)?,
+            Some(owners) => owners.mount(&there, &place.path).context(what)?,
+            None => rustix::mount::mount_bind_recursive(&there, &place.path).context(what)?,
         }
-        sys::restrict_mounts(&self.inside(target), attributes).doing(what)
+        sys::restrict_mounts(&self.inside(target), attributes).context(what)
     }
 
     /// Shows a directory with a layer over it that takes all writes, in the scratch that bounds them.
@@ -322,12 +321,12 @@ impl Root<'_> {
                     .open(&nothing)
                     .map(drop),
             };
-            made.doing(|| "prepare to hide".into())?;
+            made.context(|| "prepare to hide".into())?;
         }
         let what = || format!("hide {}", path.display());
-        let place = self.exact_place(path).doing(what)?;
-        rustix::mount::mount_bind(&nothing, &place.path).doing(what)?;
-        sys::restrict_mounts(&self.inside(path), READ_ONLY).doing(what)
+        let place = self.exact_place(path).context(what)?;
+        rustix::mount::mount_bind(&nothing, &place.path).context(what)?;
+        sys::restrict_mounts(&self.inside(path), READ_ONLY).context(what)
     }
 
     /// Where to mount over exactly this path. A link that was put there in the meantime is refused, not
@@ -351,10 +350,10 @@ impl Root<'_> {
             if fs::symlink_metadata(&inside).is_ok() {
                 continue;
             }
-            fs::create_dir(&inside).doing(|| format!("make {}", path.display()))?;
+            fs::create_dir(&inside).context(|| format!("make {}", path.display()))?;
             if inside.starts_with(self.inside(Path::new(&self.setup.home))) {
                 chown(&inside, Some(self.setup.uid), Some(self.setup.gid))
-                    .doing(|| format!("own {}", path.display()))?;
+                    .context(|| format!("own {}", path.display()))?;
             }
         }
         Ok(inside)

@@ -4,8 +4,8 @@
 //! working directory is ours, and nothing the command prints can forge it. `CLONE_VM` with `CLONE_VFORK`
 //! saves the copy of our page tables, a few hundred microseconds for each command.
 //!
-//! Invariant: until the child has become the program, it uses our memory while we stand still. So it only
-//! makes system calls and allocates nothing; everything it needs is laid out before it exists.
+//! Invariant: until the child has become the program, it uses our memory while we are suspended. So it only
+//! makes system calls and allocates nothing; everything it needs is prepared before it exists.
 
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::io;
@@ -30,7 +30,7 @@ struct Child<'a> {
 /// signals are its own.
 pub fn spawn(prepare: &dyn Fn(), program: &Program) -> io::Result<Pid> {
     extern "C" fn run(child: *mut c_void) -> c_int {
-        // SAFETY: `spawn` passes a `Child` and stands still for as long as this process uses it.
+        // SAFETY: `spawn` passes a `Child` and is suspended for as long as this process uses it.
         let child = unsafe { &*child.cast::<Child<'_>>() };
         (child.prepare)();
         child.errno.store(sys::errno(&child.program.exec()), Ordering::SeqCst);

@@ -21,8 +21,8 @@ use windlass_helper::protocol::{Isolation, Start};
 use crate::confine::Confinement;
 use crate::control::{SupervisorEvent, Terminate};
 use crate::process_tree::descendants;
-use crate::sys::{self, Reaped, Signals};
-use launch::Launched;
+use crate::sys::{self, ChildExit, Signals};
+use launch::RunningCommand;
 use memory_watch::MemoryWatch;
 
 /// How long what a foreground command left behind (a `tee` that still writes) may take to end, and then once
@@ -63,7 +63,7 @@ pub fn supervise(context: SpawnContext<'_>) -> ! {
     let owns_namespace = context.isolation == Isolation::Namespaces;
     match launch::launch(&context) {
         Ok(None) => {}
-        Ok(Some(Launched { main, background, signals })) => {
+        Ok(Some(RunningCommand { main, background, signals })) => {
             let SpawnContext { streams: [input, out, err], control, memory_limit, .. } = context;
             // Only the command reads it.
             drop(input);
@@ -168,12 +168,12 @@ impl Supervisor {
     fn reap(&mut self) -> bool {
         loop {
             match sys::reap() {
-                Reaped::Child(pid, status) if self.main == Some(pid) => {
+                ChildExit::Child(pid, status) if self.main == Some(pid) => {
                     self.main_ended(status.as_raw());
                 }
-                Reaped::Child(..) => {}
-                Reaped::NoneEnded => return true,
-                Reaped::NoChildren => return false,
+                ChildExit::Child(..) => {}
+                ChildExit::NoneEnded => return true,
+                ChildExit::NoChildren => return false,
             }
         }
     }

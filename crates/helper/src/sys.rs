@@ -56,18 +56,18 @@ pub fn wait(fds: &mut [PollFd<'_>], timeout: Option<Duration>) {
 }
 
 /// One look for a child that has ended.
-pub enum Reaped {
+pub enum ChildExit {
     Child(Pid, WaitStatus),
     NoneEnded,
     NoChildren,
 }
 
 /// Collects one ended child without waiting.
-pub fn reap() -> Reaped {
+pub fn reap() -> ChildExit {
     match rustix::process::wait(WaitOptions::NOHANG) {
-        Ok(Some((pid, status))) => Reaped::Child(pid, status),
-        Ok(None) => Reaped::NoneEnded,
-        Err(_) => Reaped::NoChildren,
+        Ok(Some((pid, status))) => ChildExit::Child(pid, status),
+        Ok(None) => ChildExit::NoneEnded,
+        Err(_) => ChildExit::NoChildren,
     }
 }
 
@@ -85,7 +85,7 @@ pub fn kill_all_others(signal: Signal) {
 pub struct Signals(OwnedFd);
 
 /// One signal: its number, and the descriptor it is about if the kernel names one.
-pub struct Received {
+pub struct SignalInfo {
     pub number: c_int,
     pub fd: RawFd,
 }
@@ -104,7 +104,7 @@ impl Signals {
     }
 
     /// Takes everything that has arrived.
-    pub fn drain(&self) -> Vec<Received> {
+    pub fn drain(&self) -> Vec<SignalInfo> {
         const RECORD: usize = size_of::<signalfd_siginfo>();
         let mut buffer = [0u8; RECORD * 32];
         let mut received = Vec::new();
@@ -113,7 +113,7 @@ impl Signals {
                 let field = |at: usize| {
                     record[at..].first_chunk().map_or(0, |bytes| i32::from_ne_bytes(*bytes))
                 };
-                Received {
+                SignalInfo {
                     number: field(offset_of!(signalfd_siginfo, ssi_signo)),
                     fd: field(offset_of!(signalfd_siginfo, ssi_fd)),
                 }

@@ -17,7 +17,7 @@ use windlass_helper::protocol::{Isolation, NetworkMode, Setup};
 use crate::Failure;
 use crate::cgroup::Cgroup;
 use crate::root::OwnerMap;
-use crate::sys::{self, Reaped, Signals};
+use crate::sys::{self, ChildExit, Signals};
 use crate::{confine, init, process_tree};
 
 /// How long an init without namespaces may take to end everything after windlass is gone.
@@ -117,10 +117,10 @@ impl Watchdog {
     fn init_has_ended(&self) -> bool {
         loop {
             match sys::reap() {
-                Reaped::Child(pid, _) if pid == self.init => return true,
-                Reaped::Child(..) => {}
-                Reaped::NoneEnded => return false,
-                Reaped::NoChildren => return true,
+                ChildExit::Child(pid, _) if pid == self.init => return true,
+                ChildExit::Child(..) => {}
+                ChildExit::NoneEnded => return false,
+                ChildExit::NoChildren => return true,
             }
         }
     }
@@ -130,9 +130,9 @@ impl Watchdog {
         let since = Instant::now();
         while since.elapsed() < SHUTDOWN_TIMEOUT {
             match sys::reap() {
-                Reaped::NoChildren => return,
-                Reaped::Child(..) => {}
-                Reaped::NoneEnded => {
+                ChildExit::NoChildren => return,
+                ChildExit::Child(..) => {}
+                ChildExit::NoneEnded => {
                     for pid in process_tree::descendants(rustix::process::getpid()) {
                         sys::kill(pid, Signal::KILL);
                     }

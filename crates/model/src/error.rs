@@ -26,12 +26,11 @@ fn at(base: &str) -> String {
 
 /// Which key was not accepted: a person may have several.
 fn key(fault: &Fault, model: &ModelName) -> String {
-    match (fault, KnownProvider::find(model.provider())) {
-        (Fault::Unauthorized { .. } | Fault::Forbidden { .. }, Some(provider)) => {
-            format!(", with the key in {}", provider.key_env)
-        }
-        _ => String::new(),
+    if !matches!(fault, Fault::Unauthorized { .. } | Fault::Forbidden { .. }) {
+        return String::new();
     }
+    KnownProvider::find(model.provider())
+        .map_or_else(String::new, |provider| format!(", with the key in {}", provider.key_env))
 }
 
 fn tries(attempts: u32) -> String {
@@ -43,7 +42,7 @@ fn asks(fault: &Fault) -> String {
     match fault.retry_after().filter(|wait| *wait >= Duration::from_secs(1)) {
         Some(wait) => {
             let seconds = i64::try_from(wait.as_secs()).unwrap_or(i64::MAX);
-            format!("; it wants to be asked again in {:#}", SignedDuration::from_secs(seconds))
+            format!("; it asks to retry in {:#}", SignedDuration::from_secs(seconds))
         }
         None => String::new(),
     }
@@ -102,7 +101,7 @@ pub enum Fault {
     #[error("the model server refuses the reasoning it is sent back: {detail}")]
     ReasoningRefused { detail: String },
     /// The conversation does not fit; compact it and ask again.
-    #[error("the conversation is longer than the model's window{}: {detail}", of(*.limit))]
+    #[error("the conversation is longer than the model's window{}: {detail}", limit_words(*.limit))]
     ContextLength { limit: Option<u64>, detail: String },
     /// The provider will not answer this prompt.
     #[error("the provider's content filter stopped the request: {detail}")]
@@ -133,7 +132,7 @@ pub enum Fault {
     Recording { detail: String },
 }
 
-fn of(limit: Option<u64>) -> String {
+fn limit_words(limit: Option<u64>) -> String {
     limit.map(|tokens| format!(" of {tokens} tokens")).unwrap_or_default()
 }
 
@@ -189,6 +188,35 @@ impl Fault {
             | Self::ContentFilter { .. }
             | Self::Garbled { .. }
             | Self::NotAModelServer { .. }
+            | Self::EmptyReply
+            | Self::TooLarge { .. }
+            | Self::Script { .. }
+            | Self::Recording { .. } => false,
+        }
+    }
+
+    /// Whether something is between us and a server that has answered before, such as the page of a network that
+    /// wants a sign-in, or a proxy that does not know the server yet: another answer, a redirect, no secure connection.
+    pub fn may_come_from_intermediary(&self) -> bool {
+        match self {
+            Self::Tls { .. } | Self::NotAModelServer { .. } | Self::Garbled { .. } => true,
+            // 421 and 425: this connection is the wrong one, or the request came too early.
+            Self::BadRequest { status, .. } => matches!(status, 421 | 425),
+            Self::Refused
+            | Self::Unreachable { .. }
+            | Self::Unauthorized { .. }
+            | Self::Forbidden { .. }
+            | Self::ModelUnavailable { .. }
+            | Self::RateLimited { .. }
+            | Self::OutOfCredit { .. }
+            | Self::Dropped { .. }
+            | Self::Overloaded { .. }
+            | Self::Server { .. }
+            | Self::ReasoningRefused { .. }
+            | Self::ContextLength { .. }
+            | Self::ContentFilter { .. }
+            | Self::Stalled { .. }
+            | Self::Truncated { .. }
             | Self::EmptyReply
             | Self::TooLarge { .. }
             | Self::Script { .. }

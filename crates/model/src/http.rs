@@ -92,7 +92,7 @@ impl Endpoint {
                 Ok(reply) => return Ok(reply),
                 Err(fault) => fault,
             };
-            let Some(after) = self.retry.wait(attempts, &fault, retry::chance()) else {
+            let Some(after) = self.retry.wait(attempts, &fault, retry::random_fraction()) else {
                 return Err(self.error(attempts, fault));
             };
             let (attempt, reason) = (attempts, fault.to_string());
@@ -129,7 +129,7 @@ impl Endpoint {
                 }
                 match reader.read(&whole, &mut assembly, live) {
                     Err(Fault::Garbled { .. }) => return Err(self.not_a_model_server(&kind)),
-                    other => other.map_err(|fault| self.cleaned(fault))?,
+                    other => other.map_err(|fault| self.clean(fault))?,
                 }
             }
             "text/html" => return Err(self.not_a_model_server(&kind)),
@@ -173,7 +173,7 @@ impl Endpoint {
         }
         let wait = retry::retry_after(response.headers());
         let body = self.text(response, MAX_ERROR_BYTES).await.unwrap_or_default();
-        Err(self.cleaned(refusal::classify(status.as_u16(), wait, &body, self.wire)))
+        Err(self.clean(refusal::classify(status.as_u16(), wait, &body, self.wire)))
     }
 
     async fn stream(
@@ -187,11 +187,10 @@ impl Endpoint {
         let bytes = std::pin::pin!(lines(response, self.stall, &seen));
         let mut events = SseStream::from_bytes_stream(bytes);
         while let Some(event) = events.next().await {
-            let event = event.map_err(|error| self.cleaned(unreadable(error)))?;
+            let event = event.map_err(|error| self.clean(unreadable(error)))?;
             live(StreamEvent::Bytes(seen.load(Ordering::Relaxed)));
             let Some(data) = event.data else { continue };
-            let progress =
-                reader.read(&data, assembly, live).map_err(|fault| self.cleaned(fault))?;
+            let progress = reader.read(&data, assembly, live).map_err(|fault| self.clean(fault))?;
             if progress == Progress::Done {
                 // Read to its end, the connection serves the next request; else it is closed.
                 let rest = async { while let Some(Ok(_)) = events.next().await {} };
@@ -208,7 +207,7 @@ impl Endpoint {
         let mut bytes = std::pin::pin!(lines(response, self.stall, &seen));
         let mut body = Vec::new();
         while let Some(more) = bytes.next().await {
-            body.extend_from_slice(&more.map_err(|StreamFault(fault)| self.cleaned(fault))?);
+            body.extend_from_slice(&more.map_err(|StreamFault(fault)| self.clean(fault))?);
             if body.len() > limit {
                 body.truncate(limit);
                 break;
@@ -219,7 +218,7 @@ impl Endpoint {
 
     fn not_a_model_server(&self, kind: &str) -> Fault {
         let detail = format!("it answers with `{kind}` instead of an event stream");
-        self.cleaned(Fault::NotAModelServer { detail })
+        self.clean(Fault::NotAModelServer { detail })
     }
 
     fn key(&self) -> Option<&SecretString> {
@@ -242,7 +241,7 @@ impl Endpoint {
     }
 
     /// The same fault with its detail fit for people.
-    fn cleaned(&self, mut fault: Fault) -> Fault {
+    fn clean(&self, mut fault: Fault) -> Fault {
         match &mut fault {
             Fault::Unreachable { detail }
             | Fault::Tls { detail }
@@ -318,17 +317,17 @@ fn unreadable(error: sse_stream::Error) -> Fault {
 }
 
 /// Why a connection could not be had.
-enum Cause {
+pub(crate) enum Cause {
     Refused,
     Tls(String),
     Closed,
     Other,
 }
 
-fn cause(error: &reqwest::Error) -> Cause {
+pub(crate) fn cause(error: &reqwest::Error) -> Cause {
     let mut next = error.source();
     while let Some(source) = next {
-        if let Some(found) = known(source) {
+        if let Some(found) = known_cause(source) {
             return found;
         }
         next = source.source();
@@ -340,13 +339,13 @@ fn cause(error: &reqwest::Error) -> Cause {
     Cause::Other
 }
 
-fn known(error: &(dyn std::error::Error + 'static)) -> Option<Cause> {
+fn known_cause(error: &(dyn std::error::Error + 'static)) -> Option<Cause> {
     if let Some(tls) = error.downcast_ref::<rustls::Error>() {
         return Some(Cause::Tls(tls.to_string()));
     }
     let io = error.downcast_ref::<io::Error>()?;
     // An I/O error hides what it wraps from `source`; several may be wrapped in each other.
-    if let Some(found) = io.get_ref().and_then(|inner| known(inner)) {
+    if let Some(found) = io.get_ref().and_then(|inner| known_cause(inner)) {
         return Some(found);
     }
     match io.kind() {

@@ -37,7 +37,7 @@ impl KnownModel {
     }
 
     /// When the figures were taken.
-    pub fn renewed() -> &'static str {
+    pub fn last_renewed() -> &'static str {
         let mark = "# renewed ";
         let line = TABLE.lines().find_map(|line| line.strip_prefix(mark)).unwrap_or_default();
         line.split(' ').next().unwrap_or_default()
@@ -111,7 +111,7 @@ mod tests {
             assert_eq!(find(name), Some(known), "{name}");
             assert!(known.price.input > 0.0 && known.price.output > 0.0, "{name}");
         }
-        let renewed: jiff::civil::Date = KnownModel::renewed().parse().unwrap();
+        let renewed: jiff::civil::Date = KnownModel::last_renewed().parse().unwrap();
         assert!(renewed.year() >= 2026);
     }
 

@@ -37,7 +37,7 @@ pub use api::{BoxFuture, Call, Model, Options, Reply, StreamEvent};
 pub use error::{Category, Error, Fault};
 pub use known_models::KnownModel;
 pub use listing::list_models;
-pub use memory::{ContextService, ContextServiceError, Embeddings, EmbeddingsError, Fetched};
+pub use memory::{ContextService, ContextServiceError, Embeddings, EmbeddingsError, Facts};
 pub use name::{ModelName, NameError};
 pub use open::{Models, Provider, Settings, SetupError};
 pub use price::{LongPrice, Price, Prices};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::http::innermost;
+use crate::http::{Cause, cause, innermost};
 use crate::memory::{BodyError, read_body};
 use crate::open::{build_client, parse_base, provider_headers};
 use crate::{Provider, redact};
@@ -34,9 +34,12 @@ pub async fn list_models(provider: &Provider) -> Result<Vec<String>, String> {
     let asked = client.get(url).headers(headers).timeout(TIMEOUT).send();
     let unreachable = |error: reqwest::Error| {
         let error = error.without_url();
-        match error.is_timeout() {
-            true => "it does not answer".to_owned(),
-            false => redact::clean(&innermost(&error), provider.key.as_ref()),
+        match cause(&error) {
+            Cause::Refused => "not running".to_owned(),
+            _ if error.is_timeout() => "it does not answer".to_owned(),
+            Cause::Tls(_) | Cause::Closed | Cause::Other => {
+                redact::clean(&innermost(&error), provider.key.as_ref())
+            }
         }
     };
     let response = asked.await.map_err(unreachable)?;

@@ -4,7 +4,7 @@
 mod context_service;
 mod embeddings;
 
-pub use context_service::{ContextService, ContextServiceError, Fetched};
+pub use context_service::{ContextService, ContextServiceError, Facts};
 pub use embeddings::{Embeddings, EmbeddingsError};
 
 /// Why a body was not read.

@@ -103,7 +103,7 @@ impl Provider {
     }
 
     /// The efforts that it takes, in words.
-    pub fn takes(&self) -> String {
+    pub fn efforts_in_words(&self) -> String {
         let words = self.efforts.iter().map(|(effort, _)| effort.as_str());
         match self.reasoning {
             ReasoningUse::Off => "none at all".to_owned(),
@@ -121,8 +121,8 @@ impl Provider {
 impl fmt::Debug for Provider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // A base may hold a password, and a header a key, so only what may be shown of them is.
-        let base =
-            parse_base(&self.base).map_or_else(|_| "not a URL".to_owned(), |base| shown(&base));
+        let base = parse_base(&self.base)
+            .map_or_else(|_| "not a URL".to_owned(), |base| printable_base(&base));
         let headers: Vec<_> = self.headers.iter().map(|(name, _)| name).collect();
         f.debug_struct("Provider")
             .field("wire", &self.wire)
@@ -218,7 +218,7 @@ impl Models {
             SetupError::UnknownProvider { model: name.clone(), known }
         })?;
         if let Some(effort) = effort.filter(|effort| !provider.can_take(*effort)) {
-            let takes = provider.takes();
+            let takes = provider.efforts_in_words();
             return Err(SetupError::Effort { model: name.clone(), effort, takes });
         }
         let known = KnownModel::find(name);
@@ -247,7 +247,7 @@ impl Models {
         let who = || name.provider().to_owned();
         let base = parse_base(&provider.base)
             .map_err(|detail| SetupError::BadBase { provider: who(), detail })?;
-        let shown = shown(&base);
+        let shown = printable_base(&base);
         if provider.key.is_none() && !loopback(&base) && base.password().is_none() {
             return Err(SetupError::KeyMissing { provider: who(), base: shown });
         }
@@ -354,7 +354,7 @@ pub(crate) fn loopback(base: &Url) -> bool {
 }
 
 /// The base without what is nobody's business.
-pub(crate) fn shown(base: &Url) -> String {
+pub(crate) fn printable_base(base: &Url) -> String {
     let mut base = base.clone();
     // Fails only for URLs without a host, which `parse_base` refuses.
     let _ = base.set_username("");

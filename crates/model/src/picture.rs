@@ -96,21 +96,21 @@ fn decode(bytes: &[u8], format: ImageFormat) -> Result<(DynamicImage, bool), Pic
     limits.max_alloc = Some(MAX_DECODED_BYTES);
     let mut reader = ImageReader::with_format(Cursor::new(bytes), format);
     reader.limits(limits.clone());
-    let mut decoder = reader.into_decoder().map_err(refused)?;
+    let mut decoder = reader.into_decoder().map_err(picture_error)?;
     let (width, height) = decoder.dimensions();
     // Read from the header, before there is memory for a single pixel.
     if u64::from(width) * u64::from(height) > MAX_PIXELS {
         return Err(PictureError::TooManyPixels { width, height });
     }
-    limits.reserve(decoder.total_bytes()).map_err(refused)?;
-    decoder.set_limits(limits).map_err(refused)?;
+    limits.reserve(decoder.total_bytes()).map_err(picture_error)?;
+    decoder.set_limits(limits).map_err(picture_error)?;
     let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
-    let mut image = DynamicImage::from_decoder(decoder).map_err(refused)?;
+    let mut image = DynamicImage::from_decoder(decoder).map_err(picture_error)?;
     image.apply_orientation(orientation);
     Ok((image, orientation == Orientation::NoTransforms))
 }
 
-fn refused(error: ImageError) -> PictureError {
+fn picture_error(error: ImageError) -> PictureError {
     match error {
         ImageError::Limits(_) => PictureError::TooMuchMemory,
         other => PictureError::Damaged(windlass_core::text::one_line(&other.to_string(), 200)),
@@ -163,7 +163,7 @@ fn encode(
             on_white(image).write_with_encoder(encoder)
         }
     };
-    encoded.map_err(refused)?;
+    encoded.map_err(picture_error)?;
     let (width, height) = (image.width(), image.height());
     let fits = bytes.len() <= MAX_SENT_BYTES;
     Ok(fits.then_some(PictureData { format, width, height, bytes }))

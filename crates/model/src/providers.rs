@@ -25,7 +25,7 @@ string_enum! {
         Drop = "drop",
         /// It is sent back as it came.
         Return = "return",
-        /// As `return`, with an empty `reasoning_content` where there is none: the server insists on it.
+        /// As `return`, with an empty `reasoning_content` if the reply has no reasoning: the server requires the field.
         Require = "require",
         /// As `return`, with a stand-in for a call's missing signature: the server insists on one.
         Signatures = "signatures",
@@ -58,7 +58,7 @@ pub type Efforts = &'static [(Effort, &'static str)];
 /// A provider that is known by name.
 #[derive(Debug, PartialEq, Eq)]
 pub struct KnownProvider {
-    /// What stands before the slash in a model's name.
+    /// The part of a model's name before the slash.
     pub name: &'static str,
     /// What people call it.
     pub title: &'static str,

@@ -29,7 +29,11 @@ pub struct Recorder {
     model: Arc<dyn Model>,
     path: PathBuf,
     tape: Mutex<Tape>,
+    clean: Option<Clean>,
 }
+
+/// Takes keys out of a text.
+type Clean = Box<dyn Fn(&str) -> String + Send + Sync>;
 
 struct Tape {
     file: File,
@@ -57,6 +61,10 @@ impl Recorder {
     /// Whether a recording may be written there: nothing is there, or a recording.
     pub fn may_replace(path: &Path) -> io::Result<bool> {
         let mut beginning = Vec::new();
+        // A FIFO would wait for its other end.
+        if std::fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+            return Err(io::Error::other("it is not a regular file"));
+        }
         match File::open(path) {
             Ok(file) => file.take(HEADER.len() as u64).read_to_end(&mut beginning)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
@@ -75,7 +83,14 @@ impl Recorder {
     }
 
     fn new(model: Arc<dyn Model>, path: &Path, file: File, main: Main) -> Self {
-        Self { model, path: path.to_owned(), tape: Mutex::new(Tape { file, main }) }
+        let tape = Mutex::new(Tape { file, main });
+        Self { model, path: path.to_owned(), tape, clean: None }
+    }
+
+    /// Keeps keys out of what it writes: a recording is meant to be passed on.
+    #[must_use]
+    pub fn with_redaction(self, clean: impl Fn(&str) -> String + Send + Sync + 'static) -> Self {
+        Self { clean: Some(Box::new(clean)), ..self }
     }
 
     fn write(&self, transcript: &Transcript, reply: &Reply) -> io::Result<()> {
@@ -88,7 +103,12 @@ impl Recorder {
             Main::Begins(main) if *main == task => None,
             Main::Next | Main::Begins(_) | Main::Elsewhere => Some(task.as_str()),
         };
-        tape.file.write_all(item(transcript.turn(), guard, reply).as_bytes())
+        let item = item(transcript.turn(), guard, reply);
+        let item = match &self.clean {
+            Some(clean) => clean(&item),
+            None => item,
+        };
+        tape.file.write_all(item.as_bytes())
     }
 }
 
@@ -121,7 +141,7 @@ impl Model for Recorder {
 }
 
 /// The beginning of a task's message, up to what names this very task: another run has another id.
-fn beginning(task: &str) -> &str {
+fn stable_beginning(task: &str) -> &str {
     let Some(id) = task.find("/task_") else { return task };
     let end = task[..id].rfind('\n').unwrap_or(id);
     &task[..end]
@@ -131,7 +151,7 @@ fn beginning(task: &str) -> &str {
 fn item(turn: usize, task: Option<&str>, reply: &Reply) -> String {
     let mut lines = vec![format!("turn: {turn}")];
     if let Some(task) = task {
-        let begin: String = beginning(task).chars().take(TASK_CHARS).collect();
+        let begin: String = stable_beginning(task).chars().take(TASK_CHARS).collect();
         lines.push(format!("task: {}", quoted(&begin)));
     }
     let key = if reply.calls.is_empty() { "say" } else { "text" };
@@ -176,11 +196,11 @@ fn flow(call: &Call) -> String {
         (Some(Value::Object(map)), Some(main)) if map.len() == 1 && map.contains_key(main) => {
             match &map[main] {
                 Value::String(text) => format!("{}: {}", quoted(&call.name), quoted(text)),
-                _ => format!("{{{}: {}}}", quoted(&call.name), escaped(&call.arguments)),
+                _ => format!("{{{}: {}}}", quoted(&call.name), escape(&call.arguments)),
             }
         }
         (Some(Value::Object(_)), _) if clear => {
-            format!("{{{}: {}}}", quoted(&call.name), escaped(&call.arguments))
+            format!("{{{}: {}}}", quoted(&call.name), escape(&call.arguments))
         }
         _ => {
             let (name, arguments) = (quoted(&call.name), quoted(&call.arguments));
@@ -190,11 +210,11 @@ fn flow(call: &Call) -> String {
 }
 
 fn quoted(text: &str) -> String {
-    escaped(&Value::from(text).to_string())
+    escape(&Value::from(text).to_string())
 }
 
-/// JSON with what YAML takes for unprintable written as escapes; those stand only inside texts.
-fn escaped(json: &str) -> String {
+/// JSON with what YAML takes for unprintable written as escapes; they occur only inside texts.
+fn escape(json: &str) -> String {
     let plain = |c: char| c.is_ascii() && c != '\u{7f}';
     let odd = |c: char| {
         matches!(

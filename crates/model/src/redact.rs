@@ -5,7 +5,7 @@ use secrecy::{ExposeSecret, SecretString};
 /// The most characters of a server's message we pass on; it is for reading, not for parsing.
 const MAX_DETAIL: usize = 600;
 
-/// A shorter key is no secret but a word that stands in for one (`none`, `x`); masking it would only make
+/// A shorter key is not a secret but a placeholder for one (`none`, `x`); masking it would only make
 /// what the server says unreadable.
 const LEAST_SECRET: usize = 8;
 
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_echoed_key_is_masked_wherever_it_stands() {
+    fn an_echoed_key_is_masked_wherever_it_is() {
         let key = SecretString::from("hunter2:secret");
         assert_eq!(
             clean(

@@ -44,11 +44,9 @@ fn was_refused(model: &ServedModel) -> bool {
 }
 
 fn refuses_summaries(fault: &Fault) -> bool {
-    match fault {
-        Fault::BadRequest { detail, .. } | Fault::Forbidden { detail } => {
-            let words = detail.to_ascii_lowercase();
-            words.contains("summar") && (words.contains("verified") || words.contains("support"))
-        }
-        _ => false,
-    }
+    let (Fault::BadRequest { detail, .. } | Fault::Forbidden { detail }) = fault else {
+        return false;
+    };
+    let words = detail.to_ascii_lowercase();
+    words.contains("summar") && (words.contains("verified") || words.contains("support"))
 }

@@ -60,7 +60,7 @@ impl Retry {
 }
 
 /// A number in 0..1 that differs between processes and calls.
-pub(crate) fn chance() -> f64 {
+pub(crate) fn random_fraction() -> f64 {
     use std::hash::{BuildHasher, Hasher, RandomState};
     let bits = RandomState::new().build_hasher().finish();
     (bits >> 11) as f64 / (1_u64 << 53) as f64
@@ -153,6 +153,6 @@ mod tests {
 
     #[test]
     fn chance_stays_between_nought_and_one() {
-        assert!((0..100).all(|_| (0.0..1.0).contains(&chance())));
+        assert!((0..100).all(|_| (0.0..1.0).contains(&random_fraction())));
     }
 }

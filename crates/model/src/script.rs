@@ -49,14 +49,14 @@ const MAX_SCRIPT_BYTES: u64 = 64 * 1024 * 1024;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Script {
     /// Answers by the number of replies so far.
-    pub replies: Vec<Scripted>,
+    pub replies: Vec<ScriptedReply>,
     /// Answers by content, tried first.
     pub rules: Vec<Rule>,
 }
 
 /// One reply of a script.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Scripted {
+pub struct ScriptedReply {
     /// Which reply of the conversation this is, from 0.
     pub turn: usize,
     /// What the first user message must hold for this reply.
@@ -106,9 +106,9 @@ pub struct Rule {
 #[derive(Clone, Debug, PartialEq)]
 pub enum RuleAnswer {
     /// The same, always.
-    Always(Box<Scripted>),
+    Always(Box<ScriptedReply>),
     /// By the number of replies so far.
-    InTurn(Vec<Scripted>),
+    InTurn(Vec<ScriptedReply>),
 }
 
 /// Why a text is not a script.
@@ -116,7 +116,7 @@ pub enum RuleAnswer {
 #[error("{0}")]
 pub struct ScriptError(String);
 
-impl Scripted {
+impl ScriptedReply {
     /// Why this reply stops.
     pub fn finish(&self) -> Finish {
         self.finish.unwrap_or(match self.calls.is_empty() {
@@ -143,32 +143,50 @@ impl Scripted {
 impl Script {
     /// Reads a script from a file.
     pub fn load(path: &Path) -> Result<Self, ScriptError> {
-        use std::io::Read;
+        use std::io::{ErrorKind, Read as _};
         let mut text = String::new();
-        std::fs::File::open(path)
+        open_regular(path)
             .and_then(|file| file.take(MAX_SCRIPT_BYTES).read_to_string(&mut text))
-            .map_err(|error| ScriptError(error.to_string()))?;
+            .map_err(|error| match error.kind() {
+            ErrorKind::InvalidData => ScriptError("it is not text in UTF-8".to_owned()),
+            _ => ScriptError(error.to_string()),
+        })?;
         Self::parse(&text)
     }
 
     /// Reads a script from its text.
     pub fn parse(yaml: &str) -> Result<Self, ScriptError> {
-        let file: File =
-            serde_saphyr::from_str(yaml).map_err(|error| ScriptError(error.to_string()))?;
+        let file: File = serde_saphyr::from_str(yaml).map_err(|error| not_a_script(&error))?;
         if file.replies.is_none() && file.rules.is_empty() {
             return Err(ScriptError("it has neither `replies` nor `match`".to_owned()));
         }
-        let replies = scripted(file.replies.unwrap_or_default(), "replies")?;
+        let replies = parse_replies(file.replies.unwrap_or_default(), "replies")?;
         let rules = (1..).zip(file.rules).map(|(number, rule)| {
             let place = format!("match, rule {number}");
             let (system, task, when) = (rule.system, rule.task, rule.when.into());
             let answer = match rule.replies {
-                Some(replies) => RuleAnswer::InTurn(scripted(replies, &place)?),
+                Some(replies) => RuleAnswer::InTurn(parse_replies(replies, &place)?),
                 None => RuleAnswer::Always(Box::new(rule.reply.read(0, &place)?)),
             };
             Ok(Rule { system, task, when, answer })
         });
         Ok(Self { replies, rules: rules.collect::<Result<_, ScriptError>>()? })
+    }
+}
+
+/// Where a text stops being a script. Nothing of the text is repeated: whoever reads the error may not read the file.
+fn not_a_script(error: &serde_saphyr::Error) -> ScriptError {
+    let place =
+        error.location().map(|at| format!(" at line {}, column {}", at.line(), at.column()));
+    ScriptError(format!("it is not a YAML script{}", place.unwrap_or_default()))
+}
+
+/// Opens a file, and nothing that would wait for a writer or never end.
+fn open_regular(path: &Path) -> std::io::Result<std::fs::File> {
+    let kind = std::fs::metadata(path)?.file_type();
+    match kind.is_file() || kind.is_dir() {
+        true => std::fs::File::open(path),
+        false => Err(std::io::Error::other("it is not a regular file")),
     }
 }
 
@@ -180,15 +198,16 @@ impl std::str::FromStr for Script {
     }
 }
 
-fn scripted(items: Vec<Item>, place: &str) -> Result<Vec<Scripted>, ScriptError> {
-    let read =
-        |(index, item): (usize, Item)| item.read(index, &format!("{place}, item {}", index + 1));
+fn parse_replies(items: Vec<ReplyItem>, place: &str) -> Result<Vec<ScriptedReply>, ScriptError> {
+    let read = |(index, item): (usize, ReplyItem)| {
+        item.read(index, &format!("{place}, item {}", index + 1))
+    };
     items.into_iter().enumerate().map(read).collect()
 }
 
 #[derive(Deserialize)]
 struct File {
-    replies: Option<Vec<Item>>,
+    replies: Option<Vec<ReplyItem>>,
     #[serde(default, rename = "match")]
     rules: Vec<RuleItem>,
 }
@@ -199,13 +218,13 @@ struct RuleItem {
     task: Option<String>,
     #[serde(default)]
     when: Texts,
-    replies: Option<Vec<Item>>,
+    replies: Option<Vec<ReplyItem>>,
     #[serde(flatten)]
-    reply: Item,
+    reply: ReplyItem,
 }
 
 #[derive(Deserialize)]
-struct Item {
+struct ReplyItem {
     turn: Option<usize>,
     task: Option<String>,
     say: Option<String>,
@@ -257,8 +276,8 @@ impl From<Texts> for Vec<String> {
     }
 }
 
-impl Item {
-    fn read(self, index: usize, place: &str) -> Result<Scripted, ScriptError> {
+impl ReplyItem {
+    fn read(self, index: usize, place: &str) -> Result<ScriptedReply, ScriptError> {
         let wrong = |what: String| ScriptError(format!("{place}: {what}"));
         let mut calls = Vec::new();
         if self.tool.len() > 1 {
@@ -272,7 +291,7 @@ impl Item {
         if !said && calls.is_empty() && self.finish.is_none() {
             return Err(wrong("it neither says anything nor calls a tool".to_owned()));
         }
-        Ok(Scripted {
+        Ok(ScriptedReply {
             turn: self.turn.unwrap_or(index),
             task: self.task,
             text: self.say.or(self.text).unwrap_or_default(),
@@ -308,7 +327,7 @@ fn read_call(mut call: BTreeMap<String, Value>) -> Result<Option<ScriptedCall>, 
     }
     let Some((name, arguments)) = call.pop_first() else { return Ok(None) };
     if !call.is_empty() {
-        return Err(format!("one call, one tool: `{name}` has company"));
+        return Err(format!("a call has one tool, and `{name}` is one of several"));
     }
     let arguments = match arguments {
         Value::Null => "{}".to_owned(),

@@ -12,7 +12,7 @@ use crate::{
     StreamEvent, Transcript, Vision, Wire, anthropic, chat, responses,
 };
 
-/// A model behind an endpoint.
+/// A model that an endpoint serves.
 pub(crate) struct ServedModel {
     pub endpoint: Endpoint,
     /// How much it should think; its provider decides where that is not said.

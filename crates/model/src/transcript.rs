@@ -12,6 +12,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
+use windlass_core::hash::hex;
 use windlass_core::message::{Message, Prelude};
 use windlass_core::picture::Picture;
 use windlass_core::reasoning::Reasoning;
@@ -187,7 +188,7 @@ impl Transcript {
     }
 
     /// Reasoning as far as it may be sent to this model: its own, where its server takes it back.
-    pub(crate) fn returned<'a>(
+    pub(crate) fn returnable_reasoning<'a>(
         &mut self,
         reasoning: Option<&'a Reasoning>,
     ) -> Option<&'a Reasoning> {
@@ -242,11 +243,6 @@ impl Transcript {
         self.shown.iter().map(|shown| &shown.picture)
     }
 
-    /// How many of the messages are the model's.
-    pub fn assistant_messages(&self) -> usize {
-        self.assistants
-    }
-
     /// Which reply of the whole task comes next, from 0, earlier epochs counted.
     pub fn turn(&self) -> usize {
         self.before + self.assistants
@@ -254,11 +250,7 @@ impl Transcript {
 
     /// A SHA-256 of everything said so far, in hex. Equal conversations have equal hashes.
     pub fn hash(&self) -> String {
-        use std::fmt::Write;
-        self.hash.clone().finalize().iter().fold(String::with_capacity(64), |mut hex, byte| {
-            let _ = write!(hex, "{byte:02x}");
-            hex
-        })
+        hex(&self.hash.clone().finalize())
     }
 
     /// Whether a call of this id is already part of the conversation.
@@ -271,7 +263,7 @@ impl Transcript {
         assert_eq!(self.form.wire, wire, "a transcript is for the model that made it");
     }
 
-    /// Shows a picture in front of the block that is written next. A message has text behind its pictures, so what
+    /// Shows a picture in front of the block that is written next. A message has text after its pictures, so what
     /// is kept here stays valid without them.
     pub(crate) fn show(&mut self, picture: &Picture) {
         self.shown.push(PlacedPicture { at: self.messages.len(), picture: picture.clone() });
@@ -340,7 +332,7 @@ impl Transcript {
     }
 
     /// The texts of what came after the model's last message.
-    pub(crate) fn news(&self) -> Vec<String> {
+    pub(crate) fn new_texts(&self) -> Vec<String> {
         let news = &self.messages[self.after_last_assistant..];
         let news = read(news.strip_prefix(b",").unwrap_or(news), self.open);
         news.iter().flat_map(|said| said.content.texts()).collect()
@@ -378,11 +370,11 @@ enum Content {
     #[default]
     Nothing,
     Text(String),
-    Blocks(Vec<Block>),
+    Blocks(Vec<TextBlock>),
 }
 
 #[derive(Deserialize)]
-struct Block {
+struct TextBlock {
     text: Option<String>,
     #[serde(default)]
     content: Content,

@@ -101,7 +101,7 @@ pub fn parse_agent(file: &str, name: &str, text: &str) -> Result<AgentDefinition
         return Err(blame(line_of(yaml, key), key, format!("unknown key{near}")));
     }
     if let Some((key, _)) = found.iter().find(|(_, value)| value.is_null()) {
-        let message = "`null` is no value; leave the key out instead".to_owned();
+        let message = "`null` is not a value; leave the key out instead".to_owned();
         return Err(blame(line_of(yaml, key), key, message));
     }
     let keys: Keys =

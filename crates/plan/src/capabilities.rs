@@ -6,12 +6,13 @@ use serde::{Deserialize, Serialize};
 use windlass_core::axes::PermissionProfile;
 use windlass_core::contract::Contract;
 use windlass_core::id::TaskId;
+use windlass_core::model_text::neutralize;
 use windlass_core::planning::{Approval, Mutation, Severity};
 
 use crate::document::{item_path, key_path};
 use crate::manifest::{Phase, Plan, Task};
 use crate::order::dependencies;
-use crate::problem::{listed, nearest};
+use crate::problem::{list_names, nearest};
 use crate::{AgentDefinition, Document, Problem, Problems};
 
 /// What there is to load in a project.
@@ -122,7 +123,7 @@ fn resolved(
         [plan.required_skills.as_deref(), of_agent(|agent| &agent.skills), task.skills.as_deref()];
     let servers = [plan.required_mcp_tools.as_deref(), of_agent(|agent| &agent.mcp_tools), None];
     let tools = [of_agent(|agent| &agent.tools), task.tools.as_deref(), None];
-    let prompt = agent.map(|agent| agent.prompt.clone()).filter(|prompt| !prompt.is_empty());
+    let prompt = agent.map(|agent| neutralize(&agent.prompt)).filter(|prompt| !prompt.is_empty());
     ResolvedTask {
         id: task.id.clone(),
         phase: phase.id.clone(),
@@ -134,9 +135,9 @@ fn resolved(
         agent_prompt: prompt,
         model: agent.and_then(|agent| agent.model.clone()),
         permission_profile: agent.and_then(|agent| agent.permission_profile),
-        skills: narrowed(&skills),
-        servers: narrowed(&servers),
-        tools: narrowed(&tools),
+        skills: intersect(&skills),
+        servers: intersect(&servers),
+        tools: intersect(&tools),
         risk: task.risk,
         mutation: task.mutation.unwrap_or_default(),
         approval: match task.needs_approval() {
@@ -151,7 +152,7 @@ fn resolved(
 }
 
 /// What all lists that are given have in common; `None` where none is given.
-fn narrowed(lists: &[Option<&[String]>]) -> Option<Vec<String>> {
+fn intersect(lists: &[Option<&[String]>]) -> Option<Vec<String>> {
     let mut lists = lists.iter().copied().flatten();
     let first = lists.next()?.to_vec();
     Some(lists.fold(first, |kept, list| {
@@ -179,6 +180,6 @@ fn unknown(what: &str, name: &str, there: &[String]) -> String {
     let near = nearest(name, there.iter().map(String::as_str));
     format!(
         "there is no {what} `{name}`{near} (there are: {})",
-        listed(there.iter().map(String::as_str))
+        list_names(there.iter().map(String::as_str))
     )
 }

@@ -7,11 +7,11 @@ use windlass_core::planning::{Approval, Mutation};
 use crate::document::{item_path, key_path};
 use crate::manifest::{Plan, Task};
 use crate::order::{cycle, dependencies};
-use crate::problem::{listed, nearest};
+use crate::problem::{list_names, nearest};
 use crate::template::bookend_problem;
 use crate::{Document, Problem, Problems};
 
-/// Checks a plan as a whole; the document says where what is wrong stands.
+/// Checks a plan as a whole; the document knows the line of each problem.
 pub fn check(plan: &Plan, document: &Document) -> Result<(), Problems> {
     let mut checks = Checks { plan, document, found: Vec::new() };
     checks.names();
@@ -70,7 +70,7 @@ impl Checks<'_> {
         for (index, agent) in plan.assigned_agents.iter().enumerate() {
             if !agents.insert(&agent.name) {
                 let path = item_path("assignedAgents", index);
-                self.blame(&path, format!("`{}` stands twice in the roster", agent.name));
+                self.blame(&path, format!("`{}` appears twice in the roster", agent.name));
             }
         }
     }
@@ -95,7 +95,7 @@ impl Checks<'_> {
             let near = nearest(agent, roster());
             let message = format!(
                 "agent `{agent}` is not in the roster{near} (`assignedAgents`: {})",
-                listed(roster())
+                list_names(roster())
             );
             self.blame(&path, message);
         }

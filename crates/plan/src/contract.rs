@@ -87,7 +87,7 @@ impl ContractReader<'_> {
         Err(ContractError { line, place: self.path.clone(), problem })
     }
 
-    /// Reads what is behind a key.
+    /// Reads the value of a key.
     fn at<T>(
         &mut self,
         step: Step<'_>,

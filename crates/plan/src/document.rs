@@ -51,11 +51,11 @@ impl Document {
         Problem { file: self.file.clone(), line, path: path.to_owned(), message: message.into() }
     }
 
-    /// A key that stands twice in one object says two things.
-    pub(crate) fn doubled(&self) -> impl Iterator<Item = Problem> + '_ {
+    /// A key that appears twice in one object is ambiguous.
+    pub(crate) fn duplicate_keys(&self) -> impl Iterator<Item = Problem> + '_ {
         self.doubled.iter().map(|(path, line)| Problem {
             line: *line,
-            ..self.problem(path, "this key stands twice in one object")
+            ..self.problem(path, "this key appears twice in one object")
         })
     }
 }

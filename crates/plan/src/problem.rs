@@ -43,8 +43,8 @@ pub(crate) fn nearest<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) 
     near.map(|(_, known)| format!("; did you mean `{known}`?")).unwrap_or_default()
 }
 
-/// Names in a sentence, or that there are none.
-pub(crate) fn listed<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
+/// Names in a sentence, or `none`.
+pub(crate) fn list_names<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
     let names: Vec<_> = names.into_iter().map(|name| format!("`{name}`")).collect();
     match names.is_empty() {
         true => "none".to_owned(),

@@ -1,7 +1,10 @@
 //! What an agent reads of its task, and of what the tasks before it left.
+//!
+//! Invariant: the files of a plan are texts of others. No agent reads a character in them that a person does not see.
 
 use std::fmt::Write as _;
 
+use windlass_core::model_text::neutralize;
 use windlass_core::planning::{PlanTask, STEP_0, STEP_99};
 
 use crate::{ResolvedTask, Snapshot};
@@ -26,7 +29,7 @@ pub fn goal(task: &ResolvedTask, place: &PlanTask) -> String {
         ("{{work}}", work.trim_end()),
     ];
     let text = include_str!("prompts/task.md").trim_end().to_owned();
-    values.iter().fold(text, |text, (name, value)| text.replacen(name, value, 1))
+    neutralize(&values.iter().fold(text, |text, (name, value)| text.replacen(name, value, 1)))
 }
 
 /// What the tasks before one left for it, or that they left nothing.
@@ -35,5 +38,6 @@ pub fn snapshots_notice(snapshots: &[Snapshot]) -> String {
         return include_str!("prompts/no_snapshot.md").trim_end().to_owned();
     }
     let all: Vec<_> = snapshots.iter().map(Snapshot::markdown).collect();
-    format!("{}\n\n{}", include_str!("prompts/snapshots.md").trim_end(), all.join("\n"))
+    let all = neutralize(&all.join("\n"));
+    format!("{}\n\n{all}", include_str!("prompts/snapshots.md").trim_end())
 }

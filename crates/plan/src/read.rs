@@ -58,7 +58,7 @@ const MAX_STEP: u64 = 99;
 
 /// Reads a plan; `name` is its name where it does not say one.
 pub fn read_plan(document: &Document, name: &str) -> Result<Plan, Problems> {
-    let found = RefCell::new(document.doubled().collect());
+    let found = RefCell::new(document.duplicate_keys().collect());
     let root = Node { document, found: &found, value: &document.value, path: String::new() };
     let plan = plan(&root, name);
     let mut found: Vec<Problem> = found.into_inner();
@@ -188,7 +188,7 @@ impl<'d> Node<'d> {
         self.found.borrow_mut().push(self.document.problem(&self.path, message));
     }
 
-    /// `null` is no value: what is not wanted is left out (PL-040).
+    /// `null` is not a value: a key without a value is left out (PL-040).
     fn wrong(&self, wanted: &str) {
         self.blame(match self.value {
             Value::Null => format!("must be {wanted}, not `null`; leave the key out instead"),
@@ -274,7 +274,7 @@ impl<'d> Fields<'d> {
         for item in &items {
             let Some(text) = item.text() else { continue };
             match texts.contains(&text) {
-                true => item.blame(format!("`{text}` stands twice in the list")),
+                true => item.blame(format!("`{text}` appears twice in the list")),
                 false => texts.push(text),
             }
         }

@@ -124,7 +124,7 @@ pub fn check_prompts(plan: &Plan, document: &Document) -> Vec<Problem> {
     found
 }
 
-/// A word without what stands around it in a sentence.
+/// A word without the punctuation around it.
 fn bare(word: &str) -> &str {
     let before = |c: char| matches!(c, '(' | '[' | '{' | '"' | '\'' | '`' | '*' | '“' | '„');
     let after = |c: char| {
@@ -136,7 +136,7 @@ fn bare(word: &str) -> &str {
     word.trim_start_matches(before).trim_end_matches(after)
 }
 
-/// The name of a skill: one name behind one slash.
+/// The name of a skill: one name after one slash.
 fn skill(word: &str) -> Option<&str> {
     let name = word.strip_prefix('/')?;
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | ':');
@@ -158,7 +158,7 @@ fn is_generator(name: &str) -> bool {
     !generator.is_empty() && (plugin.starts_with('@') && plugin.contains('/') || !plugin.is_empty())
 }
 
-/// Whether a word can stand behind the name of a program: a command of it, an option, a file.
+/// Whether a word can follow the name of a program: a command of it, an option, a file.
 fn is_argument(word: &str) -> bool {
     const PROSE: &[&str] = &[
         "and",

@@ -42,7 +42,7 @@ pub struct TechDebt {
     pub why_deferred: String,
 }
 
-/// Why something is no snapshot.
+/// Why something is not a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}`{field}` {problem}", line.map(|line| format!("line {line}: ")).unwrap_or_default())]
 pub struct SnapshotError {
@@ -138,7 +138,7 @@ impl Snapshot {
         let mut out = String::from("# Snapshot\n\n");
         let head = [&self.plan, &self.task, &self.timestamp.to_string()];
         for (name, value) in HEAD.iter().zip(head) {
-            let _ = writeln!(out, "- {name}: {}", written(value));
+            let _ = writeln!(out, "- {name}: {}", write_value(value));
         }
         let tests = self.failing_tests.iter();
         let tests = tests.map(|test| [&test.file, &test.test_name, &test.error]).collect();
@@ -148,12 +148,12 @@ impl Snapshot {
         write_objects(&mut out, "techDebt", TECH_DEBT, debts);
         out.push_str("\n## openDecisions\n\n");
         for decision in &self.open_decisions {
-            let _ = writeln!(out, "- {}", written(decision));
+            let _ = writeln!(out, "- {}", write_value(decision));
         }
         if self.open_decisions.is_empty() {
             out.push_str("none\n");
         }
-        let _ = write!(out, "\n## nextTaskIntent\n\n{}\n", written(&self.next_task_intent));
+        let _ = write!(out, "\n## nextTaskIntent\n\n{}\n", write_value(&self.next_task_intent));
         out
     }
 
@@ -166,7 +166,8 @@ impl Snapshot {
             found.ok_or_else(|| wrong(name, "is missing"))
         };
         let (plan, task, at) = (next("plan")?, next("task")?, next("timestamp")?);
-        let timestamp = at.parse().map_err(|_| wrong("timestamp", format!("`{at}` is no time")))?;
+        let timestamp =
+            at.parse().map_err(|_| wrong("timestamp", format!("`{at}` is not a time")))?;
         file_name(&plan, &task)?;
         Self::from_fields(&plan, &task, timestamp, &sections.fields)
     }
@@ -193,7 +194,7 @@ impl Sections {
                     at(wrong(name.trim(), format!("is not a field of a snapshot{near}")))
                 })?;
                 if sections.fields.contains_key(*known) {
-                    return Err(at(wrong(*known, "stands twice")));
+                    return Err(at(wrong(*known, "appears twice")));
                 }
                 let empty = match *known {
                     "nextTaskIntent" => Value::Null,
@@ -266,7 +267,7 @@ fn write_objects(out: &mut String, section: &str, names: &[&str], items: Vec<[&S
     for item in &items {
         for (place, (name, value)) in names.iter().zip(item).enumerate() {
             let lead = if place == 0 { "-" } else { " " };
-            let _ = writeln!(out, "{lead} {name}: {}", written(value));
+            let _ = writeln!(out, "{lead} {name}: {}", write_value(value));
         }
     }
     if items.is_empty() {
@@ -275,7 +276,7 @@ fn write_objects(out: &mut String, section: &str, names: &[&str], items: Vec<[&S
 }
 
 /// A text on one line: as it is where it is plain, else in quotes.
-fn written(text: &str) -> String {
+fn write_value(text: &str) -> String {
     let is_plain = text.trim() == text
         && !text.is_empty()
         && text != "none"

@@ -2,10 +2,10 @@
 //!
 //! Invariant: a snapshot is written whole or not at all, and never through a link that leads elsewhere.
 
-use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
+use windlass_skills::{inside, regular};
 use windlass_store::Store;
 
 use crate::snapshot::{Snapshot, SnapshotError, file_name};
@@ -57,16 +57,11 @@ pub fn load(project: &Path, plan: &str, task: &str) -> Result<Option<Snapshot>, 
         path: path.clone(),
         problem: format!("cannot be read: {error}"),
     };
-    let length = match fs::metadata(&path) {
-        Ok(found) if found.is_file() => found.len(),
-        Ok(_) => return Err(problem(io::Error::other("it is not a file"))),
+    let text = match regular::read_text(&path, MAX_BYTES) {
+        Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(problem(error)),
     };
-    if length > MAX_BYTES {
-        return Err(problem(io::Error::other(format!("it is larger than {MAX_BYTES} bytes"))));
-    }
-    let text = fs::read_to_string(&path).map_err(problem)?;
     let snapshot =
         Snapshot::parse(&text).map_err(|error| Error::Invalid { path: path.clone(), error })?;
     Ok(Some(snapshot))
@@ -74,20 +69,11 @@ pub fn load(project: &Path, plan: &str, task: &str) -> Result<Option<Snapshot>, 
 
 /// Writes the file in one step. `.windlass` ignores itself, as the agent's own files do.
 fn write(project: &Path, path: &Path, text: &str) -> io::Result<()> {
-    let directory = path.parent().unwrap_or(project);
-    fs::create_dir_all(directory)?;
-    let (real, top) = (directory.canonicalize()?, project.canonicalize()?);
-    if !real.starts_with(&top) {
-        return Err(io::Error::other("a link leads out of the project"));
+    let ignore = Path::new(DIRECTORY).join(".gitignore");
+    match inside::write_new(project, &ignore, b"*\n") {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        Ok(()) | Err(_) => {}
     }
-    let ignore = project.join(".windlass/snapshots/.gitignore");
-    if !ignore.exists() {
-        fs::write(&ignore, "*\n")?;
-    }
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let new = real.join(format!(".{name}.{}", std::process::id()));
-    let mut file = fs::File::create(&new)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&new, real.join(&*name))
+    let inner = path.strip_prefix(project).map_err(io::Error::other)?;
+    inside::replace(project, inner, text.as_bytes())
 }

@@ -46,7 +46,7 @@ pub fn parse_task_file(file: &str, id: &str, text: &str) -> Result<Task, Problem
         })
         .collect();
     if body.trim().is_empty() {
-        found.push(at("", "the prompt is missing: write it behind the frontmatter".to_owned()));
+        found.push(at("", "the prompt is missing: write it after the frontmatter".to_owned()));
     }
     if !found.is_empty() {
         return Err(Problems(found));
@@ -120,7 +120,7 @@ pub(crate) fn yaml<T: DeserializeOwned + Default>(file: &str, text: &str) -> Res
     })
 }
 
-/// The line of the file that a key of its frontmatter stands on.
+/// The line of the file with this key of its frontmatter.
 pub(crate) fn line_of(yaml: &str, key: &str) -> u32 {
     let stands = |line: &str| line.split(':').next().is_some_and(|written| written.trim() == key);
     let line = yaml.lines().position(stands).filter(|_| !key.is_empty());

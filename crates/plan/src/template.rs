@@ -78,5 +78,5 @@ pub(crate) fn bookend_problem(steps: &[PlanStep]) -> Option<String> {
         return Some("step 99 (`SAVE STATE: …`) must be the last step".to_owned());
     }
     let rises = |pair: &[PlanStep]| pair[0].step < pair[1].step;
-    (!steps.windows(2).all(rises)).then(|| "the numbers of the steps must rise".to_owned())
+    (!steps.windows(2).all(rises)).then(|| "the numbers of the steps must increase".to_owned())
 }

@@ -18,7 +18,7 @@ pub trait Sandbox: Send + Sync {
     /// Starts a command, and the sandbox itself when this is the first effect.
     fn start(&self, command: Command) -> BoxFuture<'_, Result<Running, Error>>;
 
-    /// What stands between commands and the machine, and where the agent finds its workspace.
+    /// What isolates commands from the machine, and where the agent finds its workspace.
     fn isolation(&self) -> IsolationReport;
 
     /// Ends everything that runs here; returns when nothing is left.
@@ -155,7 +155,7 @@ pub enum Exit {
 
 /// What is known once a command and all it started are gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ended {
+pub struct CommandEnd {
     /// How the main process ended.
     pub exit: Exit,
     /// The last working directory of its main process, as the agent names it; `None` when it no longer exists.

@@ -47,7 +47,10 @@ const LOCALE_NAMES: [&str; 3] = ["LANG", "LC_ALL", "LC_CTYPE"];
 const CHARACTER_SET: &str = "C.UTF-8";
 
 /// What commands may see of windlass's own environment; `names` adds to the list.
-pub fn allowed(environment: &[(String, String)], names: &[String]) -> Vec<(String, String)> {
+pub fn allowed_variables(
+    environment: &[(String, String)],
+    names: &[String],
+) -> Vec<(String, String)> {
     let listed = |name: &str| {
         NAMES.contains(&name)
             || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
@@ -91,7 +94,7 @@ pub fn without_keys(environment: &[(String, String)], keys: &[String]) -> Vec<(S
     let kept: Vec<(String, String)> =
         environment.iter().filter(|(name, value)| !is_key(name, value)).cloned().collect();
     let names: Vec<String> = kept.iter().map(|(name, _)| name.clone()).collect();
-    allowed(&kept, &names)
+    allowed_variables(&kept, &names)
 }
 
 /// What a container gets of windlass's own environment: the locale, and what was asked for by name. The image
@@ -116,7 +119,7 @@ pub(crate) fn for_container(
     }
     // All of it is wanted; the usual defaults are added.
     let all: Vec<String> = joined.iter().map(|(name, _)| name.clone()).collect();
-    allowed(&joined, &all)
+    allowed_variables(&joined, &all)
 }
 
 /// The variables by which programs find the proxy.
@@ -168,7 +171,7 @@ mod tests {
             ("MY_FLAG", "1"),
         ]
         .map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let allowed = allowed(&own, &["MY_FLAG".to_owned()]);
+        let allowed = allowed_variables(&own, &["MY_FLAG".to_owned()]);
         let names: Vec<&str> = allowed.iter().map(|(name, _)| name.as_str()).collect();
         let expected = ["PATH", "LC_ALL", "MY_FLAG", "TERM", "GIT_TERMINAL_PROMPT", "PAGER"];
         assert_eq!(names, expected);
@@ -194,7 +197,7 @@ mod tests {
     #[test]
     fn characters_are_utf_8_unless_something_says_otherwise() {
         let letters = |own: &[(String, String)]| {
-            allowed(own, &[])
+            allowed_variables(own, &[])
                 .into_iter()
                 .find(|(name, _)| name == "LC_CTYPE")
                 .map(|(_, value)| value)

@@ -135,16 +135,3 @@ pub enum Error {
     #[error("the sandbox is gone")]
     Lost,
 }
-
-impl Error {
-    /// The error and all its causes in one line.
-    pub fn chain(&self) -> String {
-        let mut text = self.to_string();
-        let mut source = std::error::Error::source(self);
-        while let Some(cause) = source {
-            text = format!("{text}: {cause}");
-            source = cause.source();
-        }
-        text
-    }
-}

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::api::{BoxFuture, Command, IsolationReport, Sandbox, SandboxKind};
 use crate::helper::{self, Helper, LazyHelper};
 use crate::{Error, Running, environment};
-use windlass_helper::protocol::{Isolation, NetworkMode, Setup};
+use windlass_helper::protocol::Setup;
 
 /// The host, unguarded.
 #[derive(Debug)]
@@ -43,32 +43,14 @@ impl Host {
         })
     }
 
-    /// The same, with commands that end when windlass gives no sign of life for so long.
+    /// The same, with commands that end when windlass sends no heartbeat for so long.
     pub fn with_lease(self, lease: Option<Duration>) -> Self {
         Self { lease, ..self }
     }
 
     async fn helper(&self) -> Result<Helper, Error> {
-        let setup = Setup {
-            isolation: Isolation::Host,
-            network: NetworkMode::Everything,
-            uid: 0,
-            gid: 0,
-            workspace: self.workspace.to_string_lossy().into_owned(),
-            workspace_at: String::new(),
-            workspace_alias: String::new(),
-            home: String::new(),
-            binds: Vec::new(),
-            files: Vec::new(),
-            hidden: Vec::new(),
-            memory_bytes: 0,
-            processes: 0,
-            open_files: 0,
-            file_bytes: 0,
-            scratch_bytes: 0,
-            control_group: String::new(),
-            dumpable: self.dumpable,
-        };
+        let workspace = self.workspace.to_string_lossy().into_owned();
+        let setup = Setup { dumpable: self.dumpable, ..Setup::for_host(workspace) };
         Ok(Helper::start(&self.program, setup, None, self.lease).await?)
     }
 }

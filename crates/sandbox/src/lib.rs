@@ -22,17 +22,18 @@ mod helper;
 mod channel;
 
 pub use api::{
-    BoxFuture, Chunk, Command, Ended, Exit, FatalCause, IsolationReport, KILL_GRACE, Sandbox,
+    BoxFuture, Chunk, Command, CommandEnd, Exit, FatalCause, IsolationReport, KILL_GRACE, Sandbox,
     SandboxEvent, SandboxKind, Stdin, Stream,
 };
+pub use channel::MAX_SCRIPT_BYTES;
 pub use docker::Docker;
 pub use error::Error;
 pub use helper::{helper_problem, reinstall_helper};
 pub use host::Host;
 pub use limits::ResourceLimits;
 pub use local::Local;
-pub use network::{Connection, Egress, Network};
+pub use network::{ConnectionAttempt, Egress, Network};
 pub use proxy::LoopbackProxy;
-pub use running::{Input, Killer, Running};
+pub use running::{Input, KillHandle, Running};
 pub use unavailable::Unavailable;
 pub use workspace::HomeFiles;

@@ -15,7 +15,7 @@ pub struct ResourceLimits {
     pub file_bytes: u64,
     /// All temporary directories together; they live in memory.
     pub scratch_bytes: u64,
-    /// How long commands run on when windlass gives no sign of life; `None` where they wait for it, as long as
+    /// How long commands run on when windlass sends no heartbeat; `None` where they wait for it, as long as
     /// its end of the channel is open.
     pub lease: Option<Duration>,
 }

@@ -53,7 +53,7 @@ pub struct Egress {
     /// Servers as `host:port` that may be reached whatever the rules say: a person has named each.
     pub endpoints: Vec<String>,
     /// Called for every connection that was asked for.
-    pub observer: Arc<dyn Fn(&Connection) + Send + Sync>,
+    pub observer: Arc<dyn Fn(&ConnectionAttempt) + Send + Sync>,
 }
 
 impl Egress {
@@ -87,7 +87,7 @@ impl fmt::Debug for Egress {
 
 /// One connection a command asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Connection {
+pub struct ConnectionAttempt {
     /// The host as it was named.
     pub host: String,
     /// The port that was asked for.
@@ -96,7 +96,7 @@ pub struct Connection {
     pub verdict: Verdict,
 }
 
-impl Connection {
+impl ConnectionAttempt {
     /// What went wrong with it, in a sentence that names windlass and, for a refusal, the setting that lifts it.
     pub(crate) fn problem(&self) -> String {
         match (self.refusal(), &self.verdict) {
@@ -214,7 +214,7 @@ pub struct Range {
     length: u8,
 }
 
-/// Text that is no range of addresses.
+/// Text that is not a range of addresses.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a range of addresses such as `10.0.0.0/8` or `::1`")]
 pub struct BadRange(String);

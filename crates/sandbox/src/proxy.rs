@@ -24,7 +24,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{sleep, timeout};
 
 use crate::channel::Request;
-use crate::network::{Connection, Egress, HostRules, Verdict, is_same_host};
+use crate::network::{ConnectionAttempt, Egress, HostRules, Verdict, is_same_host};
 use http_request::HttpRequest;
 pub use loopback::LoopbackProxy;
 use tls_hello::Hello;
@@ -127,14 +127,14 @@ struct Gate<'a> {
 
 impl Gate<'_> {
     /// Connects, or says what became of it.
-    async fn connect(&self, host: &str, port: u16) -> Result<TcpStream, Connection> {
+    async fn connect(&self, host: &str, port: u16) -> Result<TcpStream, ConnectionAttempt> {
         let (verdict, stream) = judge_and_connect(host, port, self.egress).await;
-        let connection = Connection { host: host.to_owned(), port, verdict };
+        let connection = ConnectionAttempt { host: host.to_owned(), port, verdict };
         self.observe(&connection);
         stream.ok_or(connection)
     }
 
-    fn observe(&self, connection: &Connection) {
+    fn observe(&self, connection: &ConnectionAttempt) {
         (self.egress.observer)(connection);
         if let Some(text) = connection.refusal() {
             let _ = self.requests.send(Request::NoteRefusal { text });
@@ -161,8 +161,9 @@ impl Gate<'_> {
             Hello::Tls(Some(name)) if by_name && !is_same_host(&name, host) => {
                 Verdict::OtherName(name)
             }
+            Hello::TooLong if by_name => Verdict::NoName,
             Hello::Tls(None) | Hello::Other | Hello::Incomplete if needs_name => Verdict::NoName,
-            Hello::Tls(_) | Hello::Other | Hello::Incomplete => {
+            Hello::Tls(_) | Hello::Other | Hello::Incomplete | Hello::TooLong => {
                 server.write_all(&sent).await?;
                 return copy_bidirectional(&mut client, &mut server).await.map(drop);
             }
@@ -170,7 +171,7 @@ impl Gate<'_> {
         if sent.is_empty() {
             return Ok(());
         }
-        self.observe(&Connection { host: host.to_owned(), port, verdict });
+        self.observe(&ConnectionAttempt { host: host.to_owned(), port, verdict });
         client.write_all(&UNRECOGNIZED_NAME).await
     }
 }
@@ -271,7 +272,11 @@ async fn http(mut client: DuplexStream, first: u8, gate: &Gate<'_>) -> io::Resul
         Err(connection) => {
             let status = match connection.verdict {
                 Verdict::Failed(_) => "502 Bad Gateway",
-                _ => "403 Forbidden",
+                Verdict::Connected(_)
+                | Verdict::HostRefused
+                | Verdict::AddressRefused(..)
+                | Verdict::OtherName(_)
+                | Verdict::NoName => "403 Forbidden",
             };
             return say(&mut client, status, &connection.problem()).await;
         }
@@ -351,7 +356,9 @@ async fn socks(mut client: DuplexStream, gate: &Gate<'_>) -> io::Result<()> {
             client.write_all(&reply(0)).await?;
             gate.tunnel(client, server, (&host, port), Vec::new()).await
         }
-        Err(Connection { verdict: Verdict::Failed(_), .. }) => client.write_all(&reply(4)).await,
+        Err(ConnectionAttempt { verdict: Verdict::Failed(_), .. }) => {
+            client.write_all(&reply(4)).await
+        }
         Err(_) => client.write_all(&reply(2)).await,
     }
 }

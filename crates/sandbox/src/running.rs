@@ -9,16 +9,16 @@ use std::time::Duration;
 
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
-use crate::api::{Chunk, Command, Ended, Exit, Stdin};
+use crate::api::{Chunk, Command, CommandEnd, Exit, Stdin};
 use crate::channel::Request;
 use windlass_helper::protocol::{MAX_CHUNK_BYTES, WINDOW, cost};
 
 /// A started command: read its output with [`next`](Self::next), then [`wait`](Self::wait).
 #[derive(Debug)]
 pub struct Running {
-    pub(crate) killer: Killer,
+    pub(crate) killer: KillHandle,
     pub(crate) output: mpsc::UnboundedReceiver<Chunk>,
-    pub(crate) ended: oneshot::Receiver<Ended>,
+    pub(crate) ended: oneshot::Receiver<CommandEnd>,
     pub(crate) input: Option<Input>,
     pub(crate) on_drop: OnDrop,
 }
@@ -33,14 +33,15 @@ pub(crate) enum OnDrop {
 /// The other ends of a started command: what carries its output and its end.
 pub(crate) struct Carrier {
     pub(crate) output: mpsc::UnboundedSender<Chunk>,
-    pub(crate) ended: oneshot::Sender<Ended>,
+    pub(crate) ended: oneshot::Sender<CommandEnd>,
     /// What may still be written to its input.
     pub(crate) credit: Arc<Semaphore>,
 }
 
 impl Running {
     /// A command that is about to be started, and the other ends of it.
-    pub(crate) fn new(killer: Killer, command: &Command) -> (Self, Carrier) {
+    pub(crate) fn new(killer: KillHandle, command: &Command) -> (Self, Carrier) {
+        // Bounded by the credit of the command: its supervisor sends no more than a window that was not read.
         let (output, chunks) = mpsc::unbounded_channel();
         let (ended, end) = oneshot::channel();
         let credit = Arc::new(Semaphore::new(WINDOW as usize));
@@ -67,10 +68,10 @@ impl Running {
     }
 
     /// Waits for the end; output not read so far is dropped.
-    pub async fn wait(mut self) -> Ended {
+    pub async fn wait(mut self) -> CommandEnd {
         while self.next().await.is_some() {}
         self.on_drop = OnDrop::LetRun;
-        (&mut self.ended).await.unwrap_or(Ended {
+        (&mut self.ended).await.unwrap_or(CommandEnd {
             exit: Exit::Lost,
             cwd: None,
             refused: Vec::new(),
@@ -78,7 +79,7 @@ impl Running {
     }
 
     /// A way to end the command, to be kept elsewhere.
-    pub fn killer(&self) -> Killer {
+    pub fn killer(&self) -> KillHandle {
         self.killer.clone()
     }
 
@@ -98,12 +99,12 @@ impl Drop for Running {
 
 /// Ends one command's tree.
 #[derive(Clone, Debug)]
-pub struct Killer {
+pub struct KillHandle {
     pub(crate) id: u32,
     pub(crate) requests: mpsc::UnboundedSender<Request>,
 }
 
-impl Killer {
+impl KillHandle {
     /// Asks everything the command started to end, and forces it after `grace`. Returns at once; the end is
     /// seen with [`Running::wait`]. A command that has ended already is left alone.
     pub fn kill(&self, grace: Duration) {
@@ -119,7 +120,7 @@ impl Killer {
 /// A command's standard input.
 #[derive(Debug)]
 pub struct Input {
-    pub(crate) killer: Killer,
+    pub(crate) killer: KillHandle,
     pub(crate) credit: Arc<Semaphore>,
 }
 

@@ -1,8 +1,10 @@
 //! The workspace on the host: who owns it, and what is in it from the start.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{MetadataExt, lchown};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,7 +28,7 @@ impl HomeFiles {
     }
 
     /// The files as the helper takes them, with the home directory as commands see it.
-    pub(crate) fn below(&self, home: &str) -> Vec<NewFile> {
+    pub(crate) fn in_home(&self, home: &str) -> Vec<NewFile> {
         let files = self.0.as_ref().map(|files| files()).unwrap_or_default();
         let new = |(name, content)| NewFile { path: format!("{home}/{name}"), content };
         files.into_iter().map(new).collect()
@@ -86,27 +88,100 @@ pub(crate) fn trace_place(workspace: &Path, layout: &Layout) -> Result<Option<Pa
     }
 }
 
-/// Directories of other tasks that are shown read-only in a person's workspace, at most.
-const MAX_OTHER_TASKS: usize = 200;
+/// The directories of tasks in a person's workspace.
+pub(crate) struct TaskDirectories {
+    /// What holds those of all tasks. Commands may read it and not change it.
+    pub all: PathBuf,
+    /// The task's own, which they may change.
+    pub own: PathBuf,
+}
 
-/// The directories of other tasks in a person's workspace. Commands may read them and not change them.
-pub(crate) fn other_tasks(workspace: &Path, layout: &Layout) -> Vec<PathBuf> {
-    let Some(own) = layout.task() else { return Vec::new() };
-    let tasks = workspace.join(TASKS_DIRECTORY);
-    if !fs::canonicalize(&tasks).is_ok_and(|found| found == tasks) {
-        return Vec::new();
-    }
-    let own = own.to_string();
-    let entries = fs::read_dir(&tasks).into_iter().flatten().flatten();
-    let is_directory = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
-    let others = entries.filter(is_directory).map(|entry| entry.path());
-    let others = others.filter(|path| path.file_name().is_some_and(|name| *name != *own));
-    let mut others: Vec<_> = others.filter(|path| path.to_str().is_some()).collect();
-    // The names begin with the time: the newest matter most.
-    others.sort();
-    others.reverse();
-    others.truncate(MAX_OTHER_TASKS);
-    others
+/// Makes the task's own directory beside those of other tasks, where any task has one. Commands cannot make it later,
+/// because what holds it is read-only for them.
+pub(crate) fn make_own_task_directory(
+    workspace: &Path,
+    layout: &Layout,
+    (uid, gid): (u32, u32),
+) -> Result<(), Error> {
+    let Some(TaskDirectories { own, .. }) = task_directories(workspace, layout) else {
+        return Ok(());
+    };
+    let made = match fs::create_dir(&own) {
+        Ok(()) => lchown(&own, Some(uid), Some(gid)),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && is_plain(&own) => Ok(()),
+        Err(error) => Err(error),
+    };
+    made.map_err(|source| Error::Path { path: own, source })
+}
+
+/// The directories of tasks in a person's workspace, once the task's own is there.
+pub(crate) fn closed_tasks(workspace: &Path, layout: &Layout) -> Option<TaskDirectories> {
+    task_directories(workspace, layout).filter(|tasks| is_plain(&tasks.own))
+}
+
+fn task_directories(workspace: &Path, layout: &Layout) -> Option<TaskDirectories> {
+    let task = layout.task()?;
+    let all = workspace.join(TASKS_DIRECTORY);
+    is_plain(&all).then(|| TaskDirectories { own: all.join(task.to_string()), all })
+}
+
+/// The directories of a workspace, below its top, that hold something hidden.
+pub(crate) fn above_hidden(workspace: &Path, hidden: &[PathBuf]) -> Vec<PathBuf> {
+    let below = |path: &&Path| path.starts_with(workspace) && *path != workspace && is_plain(path);
+    let above = |path: &PathBuf| -> Vec<PathBuf> {
+        path.ancestors().skip(1).filter(below).map(Path::to_owned).collect()
+    };
+    let mut found: Vec<_> = hidden.iter().filter(|path| path.exists()).flat_map(above).collect();
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// What is mounted inside a workspace: another file system, or a place outside. Only what a person added is shown.
+pub(crate) fn mounts_inside(workspace: &Path, added: &[AddedDirectory]) -> Vec<PathBuf> {
+    let list = fs::read("/proc/self/mountinfo").unwrap_or_default();
+    let mut found: Vec<_> = mount_points(&list)
+        .filter(|path| path.starts_with(workspace) && path != workspace)
+        .filter(|path| {
+            let added = added.iter().map(|added| Path::new(&added.path));
+            !added.into_iter().any(|added| path.starts_with(added) || added.starts_with(path))
+        })
+        .collect();
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// The places in the kernel's list of mounts, in which spaces and the like are written as `\040`.
+fn mount_points(list: &[u8]) -> impl Iterator<Item = PathBuf> {
+    const PLACE: usize = 4;
+    let places = list
+        .split(|&byte| byte == b'\n')
+        .filter_map(|line| line.split(|&byte| byte == b' ').nth(PLACE).map(<[u8]>::to_vec));
+    places.map(|place| {
+        let mut path = Vec::with_capacity(place.len());
+        let mut rest = &place[..];
+        while let Some((&byte, after)) = rest.split_first() {
+            let escaped = after.first_chunk::<3>().filter(|_| byte == b'\\');
+            let code = escaped.and_then(|code| std::str::from_utf8(code).ok());
+            match code.and_then(|code| u8::from_str_radix(code, 8).ok()) {
+                Some(byte) => {
+                    path.push(byte);
+                    rest = &after[3..];
+                }
+                None => {
+                    path.push(byte);
+                    rest = after;
+                }
+            }
+        }
+        PathBuf::from(OsString::from_vec(path))
+    })
+}
+
+/// Whether no link is on the way to a directory that is there.
+fn is_plain(path: &Path) -> bool {
+    fs::canonicalize(path).is_ok_and(|found| found == path && found.is_dir())
 }
 
 /// The same directories for Landlock, which allows and cannot take back: one that holds a directory that is only
@@ -158,4 +233,29 @@ pub(crate) fn place_inside(workspace: &Path, layout: &Layout) -> (PathBuf, Optio
 /// A path without links and dots.
 pub(crate) fn canonical(path: &Path) -> Result<PathBuf, Error> {
     fs::canonicalize(path).map_err(|source| Error::Path { path: path.to_owned(), source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_of_mounts_are_read_with_their_spaces() {
+        let list = b"22 1 8:1 / / rw - ext4 /dev/sda1 rw\n\
+            40 22 0:5 / /work/a\\040b\\134c rw,nosuid shared:1 - proc proc rw\n";
+        let found: Vec<_> = mount_points(list).collect();
+        assert_eq!(found, [Path::new("/"), Path::new("/work/a b\\c")]);
+    }
+
+    #[test]
+    fn mounts_below_a_directory_are_found_unless_added() {
+        let added = |path: &str| AddedDirectory { path: path.to_owned(), writable: true };
+        let all = mounts_inside(Path::new("/"), &[]);
+        assert!(all.iter().any(|path| path == Path::new("/proc")), "{all:?}");
+        let others = mounts_inside(Path::new("/"), &[added("/proc")]);
+        assert!(!others.iter().any(|path| path.starts_with("/proc")), "{others:?}");
+        assert!(
+            mounts_inside(Path::new("/proc"), &[]).iter().all(|path| path != Path::new("/proc"))
+        );
+    }
 }

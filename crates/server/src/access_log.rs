@@ -4,7 +4,7 @@
 //! Invariant: a request never waits for the disk. Lines that come faster than they are written are counted.
 
 use std::io::Write as _;
-use std::net::SocketAddr;
+use std::net::IpAddr;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -35,7 +35,8 @@ pub struct AccessRecord {
     pub path: String,
     pub status: u16,
     pub took: Duration,
-    pub from: SocketAddr,
+    /// The client, also behind a proxy that is trusted.
+    pub from: IpAddr,
     pub agent: Option<HeaderValue>,
 }
 
@@ -63,7 +64,7 @@ impl AccessLog {
             "path": entry.path.chars().take(PATH_CHARS).collect::<String>(),
             "status": entry.status,
             "ms": entry.took.as_millis() as u64,
-            "from": entry.from.ip(),
+            "from": entry.from,
             "agent": agent.map(|agent| agent.chars().take(AGENT_CHARS).collect::<String>()),
         });
         if lost > 0 {

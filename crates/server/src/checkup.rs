@@ -11,7 +11,7 @@ use windlass_coordinator::health::Check;
 
 /// What the checks have found.
 #[derive(Clone)]
-pub struct Report {
+pub struct CheckReport {
     pub at: Timestamp,
     pub checks: Arc<[Check]>,
 }
@@ -19,15 +19,15 @@ pub struct Report {
 /// The last report. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Checkup {
-    // The lock is the wait: who asks while checks run gets their report.
-    last: Arc<Mutex<Option<Report>>>,
+    // Whoever asks while checks run waits for this lock, and gets their report.
+    last: Arc<Mutex<Option<CheckReport>>>,
 }
 
 impl Checkup {
-    /// A report of at most this age; the checks run where there is none.
-    pub async fn report(&self, coordinator: &Coordinator, max_age: Duration) -> Report {
+    /// A report of at most this age; runs the checks if the last one is older.
+    pub async fn report(&self, coordinator: &Coordinator, max_age: Duration) -> CheckReport {
         let mut last = self.last.lock().await;
-        let is_recent = |report: &&Report| {
+        let is_recent = |report: &&CheckReport| {
             let age = coordinator.now().duration_since(report.at);
             age.unsigned_abs() <= max_age
         };
@@ -36,7 +36,7 @@ impl Checkup {
         }
         // The directory that the server works in, as `windlass doctor` takes it.
         let checks = coordinator.health().check(Path::new(".")).await;
-        let report = Report { at: coordinator.now(), checks: checks.into() };
+        let report = CheckReport { at: coordinator.now(), checks: checks.into() };
         *last = Some(report.clone());
         report
     }

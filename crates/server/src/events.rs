@@ -63,7 +63,7 @@ impl Committed {
 
 /// What readers get.
 #[derive(Clone)]
-enum Notice {
+enum FanItem {
     Event(Arc<Committed>),
     /// Events before the next one may be missing here; the journal has them.
     Gap,
@@ -71,7 +71,7 @@ enum Notice {
 
 /// Hands out events as they are committed.
 pub struct EventFan {
-    sender: broadcast::Sender<Notice>,
+    sender: broadcast::Sender<FanItem>,
     /// Somebody has begun to listen.
     wanted: Notify,
     /// Ends every reader.
@@ -84,7 +84,7 @@ impl EventFan {
     }
 
     /// Resolves when the server stops.
-    pub async fn stopped(&self) {
+    pub async fn wait_for_stop(&self) {
         self.stop.cancelled().await;
     }
 
@@ -101,7 +101,7 @@ impl EventFan {
             if self.sender.receiver_count() == 0 {
                 self.wanted.notified().await;
                 tail.skip()?;
-                self.send(Notice::Gap);
+                self.send(FanItem::Gap);
             }
             let records = tokio::select! {
                 records = tail.next() => records?,
@@ -109,12 +109,12 @@ impl EventFan {
                 () = self.sender.closed() => continue,
             };
             for committed in origins.with_origins(coordinator, records)? {
-                self.send(Notice::Event(committed));
+                self.send(FanItem::Event(committed));
             }
         }
     }
 
-    fn send(&self, notice: Notice) {
+    fn send(&self, notice: FanItem) {
         // The last one may have left just now.
         let _ = self.sender.send(notice);
     }
@@ -133,7 +133,7 @@ impl EventFan {
         Subscription {
             live,
             previews: state.coordinator.feed().previews(),
-            _close: state.coordinator.feed().watch_closely(),
+            _fast_poll: state.coordinator.feed().fast_poll(),
             stop: self.stop.clone(),
             state: state.clone(),
             scope,
@@ -163,7 +163,7 @@ impl Origins {
         Ok(found)
     }
 
-    /// A task that was pruned meanwhile has none.
+    /// `None` for a task that was pruned meanwhile.
     fn of(&mut self, coordinator: &Coordinator, task: TaskId) -> Result<Option<TaskOrigin>, Error> {
         if let Some(known) = self.0.get(&task) {
             return Ok(Some(known.clone()));
@@ -177,7 +177,8 @@ impl Origins {
     }
 }
 
-/// Up to `limit` committed events of a scope after a cursor. Both a single answer and a stream are made of this.
+/// Up to `limit` committed events of a scope after a cursor; fewer mean that there are no more. Both a single answer and a
+/// stream are made of this.
 pub async fn after(
     state: &AppState,
     scope: Scope,
@@ -208,10 +209,10 @@ pub struct Subscription {
     ready: VecDeque<Arc<Committed>>,
     /// Whether there may be events in the journal that were not received.
     is_behind: bool,
-    live: broadcast::Receiver<Notice>,
+    live: broadcast::Receiver<FanItem>,
     previews: broadcast::Receiver<Preview>,
     stop: CancellationToken,
-    _close: FastPollGuard,
+    _fast_poll: FastPollGuard,
 }
 
 impl Subscription {
@@ -244,12 +245,12 @@ impl Subscription {
                     Err(broadcast::error::RecvError::Closed) => return Ok(None),
                 },
                 notice = self.live.recv() => match notice {
-                    Ok(Notice::Event(event)) => {
+                    Ok(FanItem::Event(event)) => {
                         if event.record.pos > self.cursor && event.is_in(self.scope) {
                             self.ready.push_back(event);
                         }
                     }
-                    Ok(Notice::Gap) | Err(broadcast::error::RecvError::Lagged(_)) => {
+                    Ok(FanItem::Gap) | Err(broadcast::error::RecvError::Lagged(_)) => {
                         self.is_behind = true;
                     }
                     Err(broadcast::error::RecvError::Closed) => return Ok(None),

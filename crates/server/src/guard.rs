@@ -14,13 +14,19 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
 
 use crate::access_log::AccessRecord;
-use crate::auth::{Access, SignInFailure, User, Via};
+use crate::auth::{Access, Identity, SignIn, SignInFailure, User, Via};
+use crate::listen::MAX_HEAD_BYTES;
 use crate::problem::Problem;
 use crate::state::AppState;
+use crate::{client, cookie_stream};
 
 /// Where a request comes from; the listener adds it.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer(pub SocketAddr);
+
+/// Who sends a request: the peer, or whom a trusted proxy names. The guard adds it.
+#[derive(Clone, Copy, Debug)]
+pub struct Client(pub IpAddr);
 
 /// The header that a change by cookie must have. A page of another site cannot add it.
 pub const CHANGE_HEADER: HeaderName = HeaderName::from_static("x-windlass");
@@ -34,16 +40,21 @@ const PUBLIC_FILES: &str = "/assets/";
 /// Passes a request on, or says why not.
 pub async fn guard(State(state): State<AppState>, mut request: Request, next: Next) -> Response {
     let began = Instant::now();
-    let from = request.extensions().get::<Peer>().map_or(NOWHERE, |peer| peer.0);
+    let peer = request.extensions().get::<Peer>().map_or(NOWHERE, |peer| peer.0.ip());
+    let from = client::of(&state.trusted_proxies, peer, request.headers());
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let agent = request.headers().get(header::USER_AGENT).cloned();
-    let checked = check(&state, &request, from.ip());
+    let checked = check(&state, &request, from);
     let (user, mut response) = match checked {
-        Ok(Passed { user, set_cookie }) => {
+        Ok(Passed { user, session, set_cookie }) => {
             if let Some(user) = &user {
                 request.extensions_mut().insert(user.clone());
             }
+            request.extensions_mut().insert(Client(from));
             let mut response = next.run(request).await;
+            if let Some(session) = session {
+                response = cookie_stream::bound_to(session, &state, response);
+            }
             if let Some(cookie) = set_cookie.and_then(|cookie| HeaderValue::try_from(cookie).ok()) {
                 // A handler that signs in or out has its own word.
                 response.headers_mut().entry(header::SET_COOKIE).or_insert(cookie);
@@ -53,6 +64,7 @@ pub async fn guard(State(state): State<AppState>, mut request: Request, next: Ne
         Err(refused) => (None, *refused),
     };
     add_headers(response.headers_mut());
+    let user = user.or_else(|| response.extensions_mut().remove::<User>());
     state.access_log.write(AccessRecord {
         at: state.now(),
         user: user.map(|user| user.name),
@@ -67,11 +79,13 @@ pub async fn guard(State(state): State<AppState>, mut request: Request, next: Ne
 }
 
 /// A request without a peer comes from a test of the routes alone.
-const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED), 0);
+const NOWHERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED);
 
 /// A request that may be looked at.
 struct Passed {
     user: Option<User>,
+    /// The browser's session; `None` without a cookie.
+    session: Option<SignIn>,
     /// A younger cookie for the browser.
     set_cookie: Option<String>,
 }
@@ -81,19 +95,21 @@ fn check(state: &AppState, request: &Request, from: IpAddr) -> Result<Passed, Bo
     let (headers, uri, method) = (request.headers(), request.uri(), request.method());
     check_host(&state.names, headers, uri).map_err(refuse)?;
     check_origin(&state.names, request).map_err(refuse)?;
+    check_head(headers, uri).map_err(refuse)?;
     let is_change = !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
     if is_change {
         check_media_type(headers).map_err(refuse)?;
     }
     let is_public = PUBLIC.contains(&uri.path()) || uri.path().starts_with(PUBLIC_FILES);
-    let (user, set_cookie) = match state.auth.identify(headers, from, state.now()) {
-        Ok((user, set_cookie)) => (user, set_cookie),
-        // A wrong token is refused everywhere: whoever sends it should know.
-        Err(SignInFailure::Nobody | SignInFailure::OldCookie) if is_public => {
-            return Ok(Passed { user: None, set_cookie: None });
-        }
-        Err(refused) => return Err(Box::new(not_signed_in(&state.base, &refused, request))),
-    };
+    let Identity { user, session, set_cookie } =
+        match state.auth.identify(headers, from, state.now()) {
+            Ok(identity) => identity,
+            // A wrong token is refused everywhere: whoever sends it should know.
+            Err(SignInFailure::Nobody | SignInFailure::OldCookie) if is_public => {
+                return Ok(Passed { user: None, session: None, set_cookie: None });
+            }
+            Err(refused) => return Err(Box::new(not_signed_in(&state.base, &refused, request))),
+        };
     if is_change && !is_public {
         if user.via == Via::Cookie && !headers.contains_key(CHANGE_HEADER) {
             let detail = "a change by cookie needs the header `X-Windlass`";
@@ -104,20 +120,23 @@ fn check(state: &AppState, request: &Request, from: IpAddr) -> Result<Passed, Bo
             return Err(refuse(Problem::forbidden("not-allowed", detail)));
         }
     }
-    Ok(Passed { user: Some(user), set_cookie })
+    Ok(Passed { user: Some(user), session, set_cookie })
 }
 
 /// Changes that a user makes to nothing but their own session.
 const OWN_PATHS: &[&str] = &["/v1/logout", "/v1/login-links"];
 
-/// A browser is led to the login page, a program is told.
+/// A browser is led to the login page, which leads to the wanted page afterwards; a program gets an error.
 fn not_signed_in(base: &str, refused: &SignInFailure, request: &Request) -> Response {
     let (uri, headers) = (request.uri(), request.headers());
     let wants_page = request.method() == Method::GET
         && !uri.path().starts_with("/v1/")
         && text_of(headers, header::ACCEPT).contains("text/html");
     if wants_page && matches!(refused, SignInFailure::Nobody | SignInFailure::OldCookie) {
-        return Redirect::to(&format!("{base}/login")).into_response();
+        let wanted = uri.path_and_query().map_or("/", |wanted| wanted.as_str());
+        let mut query = url::form_urlencoded::Serializer::new(String::new());
+        let query = query.append_pair("to", wanted).finish();
+        return Redirect::to(&format!("{base}/login?{query}")).into_response();
     }
     problem_of(refused).into_response()
 }
@@ -149,23 +168,54 @@ pub fn problem_of(refused: &SignInFailure) -> Problem {
 }
 
 fn check_host(names: &Names, headers: &HeaderMap, uri: &Uri) -> Result<(), Problem> {
-    let misdirected = |host: &str| {
-        let detail = format!("this server is not `{host}`; see `server.allowed_hosts`");
-        Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, "foreign-host", detail))
-    };
+    let refused =
+        |detail: String| Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, "foreign-host", detail));
     // HTTP/2 has it in the request line, HTTP/1 may have it there too; both count.
     let in_line = uri.authority().map(|authority| authority.as_str());
     let in_headers: Vec<_> = headers.get_all(header::HOST).iter().collect();
     let in_header = match in_headers.as_slice() {
         [] => None,
         [only] => Some(only.to_str().unwrap_or("")),
-        [..] => return misdirected("several"),
+        [..] => return refused("the request names several hosts".to_owned()),
     };
     let all: Vec<_> = in_line.into_iter().chain(in_header).collect();
     match all.iter().find(|host| !names.allow(host)) {
-        Some(foreign) => misdirected(foreign),
-        None if all.is_empty() => misdirected(""),
+        Some(foreign) => {
+            refused(format!("this server is not `{foreign}`; see `server.allowed_hosts`"))
+        }
+        None if all.is_empty() => refused("the request names no host".to_owned()),
         None => Ok(()),
+    }
+}
+
+/// Headers that say who sends a request, from where, and what it is. One that is sent twice says two things, of which a
+/// proxy may have believed the other.
+const SINGLE: &[&str] = &[
+    "authorization",
+    "content-type",
+    "idempotency-key",
+    "last-event-id",
+    "origin",
+    "sec-fetch-dest",
+    "sec-fetch-mode",
+    "sec-fetch-site",
+];
+
+/// Refuses a head that says something twice, or too much.
+fn check_head(headers: &HeaderMap, uri: &Uri) -> Result<(), Problem> {
+    if let Some(name) = SINGLE.iter().find(|name| headers.get_all(**name).iter().nth(1).is_some()) {
+        let detail = format!("the header `{name}` is sent twice");
+        return Err(Problem::bad_request(detail));
+    }
+    let address = uri.path_and_query().map_or(0, |address| address.as_str().len());
+    let fields = headers.iter().map(|(name, value)| name.as_str().len() + value.len());
+    match fields.sum::<usize>() + address > MAX_HEAD_BYTES {
+        true => {
+            let detail = format!("the head of the request is over {MAX_HEAD_BYTES} bytes");
+            let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+            Err(Problem::new(status, "head-too-large", detail))
+        }
+        false => Ok(()),
     }
 }
 
@@ -197,15 +247,13 @@ fn is_navigation(request: &Request) -> bool {
         && text_of(headers, HeaderName::from_static("sec-fetch-dest")) == "document"
 }
 
-/// Refuses what a form of another site can send.
+/// Refuses what a form of another site can send, and what no route takes.
 fn check_media_type(headers: &HeaderMap) -> Result<(), Problem> {
     let has_body = headers.contains_key(header::TRANSFER_ENCODING)
         || !matches!(text_of(headers, header::CONTENT_LENGTH), "" | "0");
     let sent = text_of(headers, header::CONTENT_TYPE);
     let media = sent.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
-    let is_plain = media.is_empty() && !has_body;
-    let accepted = ["application/json", "application/octet-stream"].contains(&media.as_str());
-    if is_plain || accepted || media.starts_with("image/") {
+    if media == "application/json" || (media.is_empty() && !has_body) {
         return Ok(());
     }
     let detail = format!("`{media}` is not accepted; send `application/json`");

@@ -43,8 +43,8 @@ const WRITE_TIME: Duration = Duration::from_secs(30);
 /// How long requests may take to end when the server stops.
 const DRAIN_TIME: Duration = Duration::from_secs(3);
 
-/// The largest head of a request.
-const MAX_HEAD_BYTES: usize = 64 * 1024;
+/// The largest head of a request. A connection reads a little more before it gives up; the guard measures.
+pub const MAX_HEAD_BYTES: usize = 64 * 1024;
 
 /// The most headers of a request.
 const MAX_HEADERS: usize = 100;
@@ -58,7 +58,7 @@ const PING_TIME: Duration = Duration::from_secs(30);
 /// The pause after a connection could not be taken, which happens where too many files are open.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// What a connection too many is told.
+/// The answer to a connection above the limit.
 const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
     content-type: application/problem+json\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 141\r\n\r\n\
     {\"type\":\"urn:windlass:problem:too-many-connections\",\"title\":\"Too many connections\",\

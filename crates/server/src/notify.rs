@@ -55,7 +55,7 @@ pub struct Presence(Mutex<Option<Timestamp>>);
 
 impl Presence {
     /// A page is in sight.
-    pub fn seen(&self, now: Timestamp) {
+    pub fn note_visible_page(&self, now: Timestamp) {
         *self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(now);
     }
 
@@ -82,7 +82,7 @@ struct Waiting {
 }
 
 impl Waiting {
-    /// Takes a matter in, once: what was open at the start may also be the first that is heard of.
+    /// Adds a matter, once: what was open at the start may also arrive as an event.
     fn add(&mut self, matter: Matter, due: Instant) {
         if self.matters.iter().any(|(_, known)| *known == matter) {
             return;
@@ -145,13 +145,17 @@ impl Notifier<'_> {
                     let due = Instant::now() + self.notify.after;
                     records?.iter().filter_map(matter).for_each(|one| waiting.add(one, due));
                 }
-                () = due => self.tell(&client, &mut waiting).await?,
+                () = due => self.send_notice(&client, &mut waiting).await?,
             }
         }
     }
 
     /// Sends one notice about all that is due, or nothing while a page is in sight.
-    async fn tell(&self, client: &reqwest::Client, waiting: &mut Waiting) -> Result<(), Error> {
+    async fn send_notice(
+        &self,
+        client: &reqwest::Client,
+        waiting: &mut Waiting,
+    ) -> Result<(), Error> {
         if self.presence.is_seen(self.coordinator.now()) {
             waiting.hold_until(Instant::now() + self.notify.after.max(LOOK_AGAIN));
             return Ok(());
@@ -243,7 +247,7 @@ fn matter(record: &Record) -> Option<Matter> {
     }
 }
 
-/// The words for a task that stands still until a person looks; `None` for any other. One that asks has a notice for
+/// The words for a task that is stopped until a person acts; `None` for any other. One that asks has a notice for
 /// its question.
 fn trouble(status: TaskStatus, reason: StatusReason) -> Option<&'static str> {
     match status {

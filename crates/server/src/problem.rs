@@ -102,7 +102,12 @@ impl From<Error> for Problem {
         let problem = Self::new(status, name, detail);
         match class {
             ErrorClass::Limited | ErrorClass::Unavailable => problem.after(RETRY_SECONDS),
-            _ => problem,
+            ErrorClass::Invalid
+            | ErrorClass::Unknown
+            | ErrorClass::Forbidden
+            | ErrorClass::Conflict
+            | ErrorClass::TooLarge
+            | ErrorClass::Internal => problem,
         }
     }
 }

@@ -15,8 +15,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
-use windlass_coordinator::{Coordinator, Sent, Talk};
+use windlass_coordinator::{Coordinator, Delivery, Talk};
 use windlass_core::id::{InjectionId, SessionId, TaskId};
+use windlass_core::picture::Picture;
 use windlass_core::status::{StatusReason, TaskStatus};
 
 /// The most messages that wait in one session.
@@ -27,6 +28,9 @@ pub const MOST: usize = 50;
 pub struct Queued {
     pub id: InjectionId,
     pub text: String,
+    /// What it shows; each is kept already.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pictures: Vec<Picture>,
     pub by: String,
     pub at: Timestamp,
     /// Why it could not be sent; it waits for a person then.
@@ -147,13 +151,13 @@ impl Queues {
         coordinator: &Coordinator,
         session: SessionId,
         id: InjectionId,
-    ) -> Result<Sent, SendError> {
+    ) -> Result<Delivery, SendError> {
         let waiting = self.of(session);
         let Some(message) = waiting.into_iter().find(|one| one.id == id) else {
             return Err(SendError::Gone);
         };
         let talk = Talk::for_service(message.text, message.by);
-        let talk = Talk { request: Some(id.to_string()), ..talk };
+        let talk = Talk { request: Some(id.to_string()), pictures: message.pictures, ..talk };
         let sent = coordinator
             .session(session)
             .conversation()
@@ -293,7 +297,14 @@ mod tests {
     fn message(text: &str) -> Queued {
         let at = Timestamp::UNIX_EPOCH;
         let (text, by) = (text.to_owned(), "ada".to_owned());
-        Queued { id: InjectionId::derived(&text, "m"), text, by, at, problem: None }
+        Queued {
+            id: InjectionId::derived(&text, "m"),
+            text,
+            pictures: Vec::new(),
+            by,
+            at,
+            problem: None,
+        }
     }
 
     #[test]

@@ -1,12 +1,14 @@
 //! Every route, and what is around all of them.
 
 use axum::Router;
-use axum::http::{Method, StatusCode, Uri};
+use axum::extract::State;
+use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::middleware;
-use axum::response::Redirect;
+use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 use tower_http::compression::CompressionLayer;
 
+use crate::auth::User;
 use crate::guard;
 use crate::problem::Problem;
 use crate::state::AppState;
@@ -43,8 +45,23 @@ pub fn openapi() -> String {
     openapi.to_json().unwrap_or_default()
 }
 
-async fn nothing_here(uri: Uri) -> Problem {
-    Problem::not_found("unknown-path", format!("there is nothing at `{}`", uri.path()))
+/// A person finds a page that says so, a program a problem.
+async fn nothing_here(
+    State(state): State<AppState>,
+    user: User,
+    method: Method,
+    headers: HeaderMap,
+    uri: Uri,
+) -> Response {
+    let accepted = headers.get(header::ACCEPT).and_then(|accepted| accepted.to_str().ok());
+    let wants_page = method == Method::GET
+        && !uri.path().starts_with("/v1/")
+        && accepted.is_some_and(|accepted| accepted.contains("text/html"));
+    if wants_page {
+        return page::nothing_here(&state, uri.path(), &user);
+    }
+    let detail = format!("there is nothing at `{}`", uri.path());
+    Problem::not_found("unknown-path", detail).into_response()
 }
 
 async fn wrong_method(method: Method, uri: Uri) -> Problem {

@@ -17,8 +17,10 @@ use windlass_coordinator::{Coordinator, open_files};
 
 use crate::about::About;
 use crate::access_log::{AccessLog, Lines};
+use crate::api::Turns;
 use crate::auth::{Account, Auth, Links, Setup};
 use crate::checkup::Checkup;
+use crate::client::ProxyNetwork;
 use crate::events::EventFan;
 use crate::guard::Names;
 use crate::notify::{Notifier, Notify, Presence};
@@ -43,6 +45,8 @@ pub struct Options {
     pub address: SocketAddr,
     /// Names besides the address that requests may have.
     pub allowed_hosts: Vec<String>,
+    /// Proxies whose `X-Forwarded-For` names the client.
+    pub trusted_proxies: Vec<ProxyNetwork>,
     pub tls: Option<TlsFiles>,
     /// Whether others than this machine may be served unencrypted.
     pub allows_plain: bool,
@@ -121,7 +125,9 @@ impl Server {
             presence: Presence::default(),
             notify: options.notify,
             checkup: Checkup::default(),
+            turns: Turns::default(),
             names: Names::new(address, &options.allowed_hosts),
+            trusted_proxies: options.trusted_proxies,
             access_log,
             address,
             is_tls: tls.is_some(),
@@ -156,7 +162,7 @@ impl Server {
         let mut jobs = JoinSet::new();
         let (until, readers, stop_gathering) = (stop.clone(), stop_readers, stop.clone());
         jobs.spawn(async move {
-            // Streams end only when they are told to.
+            // A stream ends only when its token is cancelled.
             until.cancelled().await;
             readers.cancel();
             Ok(())
@@ -183,6 +189,7 @@ impl Server {
             let gather = gathering.previews.clone().run(gathering.coordinator.clone());
             until.run_until_cancelled(gather).await.unwrap_or(Ok(()))
         });
+        let trials = state.trials.clone();
         drop(state);
         jobs.spawn(async move {
             lines.run(log).await;
@@ -194,6 +201,7 @@ impl Server {
                 .unwrap_or_else(|error| Err(windlass_coordinator::Error::Job(error.to_string())));
             outcome = outcome.and(ended);
         }
+        trials.finish().await;
         drop(file);
         outcome
     }
@@ -264,7 +272,7 @@ struct AddressFile {
 }
 
 impl AddressFile {
-    /// Where it cannot be written, `open` has to be told.
+    /// If it cannot be written, the person gives the address to `open`.
     fn write(state: &AppState) -> Self {
         let path = state.coordinator.storage().address_file();
         let text = state.url("");

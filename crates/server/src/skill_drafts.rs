@@ -7,6 +7,8 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -45,7 +47,7 @@ impl SkillDraft {
 /// Everything here may take its time, so it is called on threads of its own.
 pub trait SkillWriter: Send + Sync {
     /// What would be written; `None` while a model would have to write it first. The error says why nothing can be.
-    fn known(&self, proposal: &Proposal) -> Result<Option<SkillDraft>, String>;
+    fn find_draft(&self, proposal: &Proposal) -> Result<Option<SkillDraft>, String>;
 
     /// The same; a model writes it where the policy says so, and it is kept until it is accepted.
     fn draft(&self, proposal: &Proposal) -> Result<SkillDraft, String>;
@@ -64,16 +66,23 @@ pub enum Trial {
     Refused(String),
 }
 
+/// How long a server that stops waits for tries. Files and a commit are written in less; a model may take longer, and
+/// has written nothing yet.
+const FINISH_TIME: Duration = Duration::from_secs(10);
+
 /// The tries of proposed skills. Cheap to clone.
 #[derive(Clone)]
 pub struct SkillTrials {
     trials: Arc<Mutex<HashMap<i64, Trial>>>,
     changes: Arc<watch::Sender<u64>>,
+    /// The threads that try.
+    threads: Arc<Mutex<Vec<JoinHandle<()>>>>,
 }
 
 impl Default for SkillTrials {
     fn default() -> Self {
-        Self { trials: Arc::default(), changes: Arc::new(watch::Sender::new(0)) }
+        let changes = Arc::new(watch::Sender::new(0));
+        Self { trials: Arc::default(), changes, threads: Arc::default() }
     }
 }
 
@@ -103,6 +112,36 @@ impl SkillTrials {
         drop(all);
         self.changes.send_modify(|count| *count += 1);
         Some(RunningTrial { number, trials: self.clone() })
+    }
+
+    /// Runs a try on a thread of its own, which `finish` waits for.
+    pub fn spawn(&self, trial: RunningTrial, run: impl FnOnce(RunningTrial) + Send + 'static) {
+        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        threads.retain(|thread| !thread.is_finished());
+        threads.push(std::thread::spawn(move || run(trial)));
+    }
+
+    /// Waits until no try writes into a project any more, for a limited time.
+    pub async fn finish(&self) {
+        let mut changes = self.changes();
+        let ended = async { while self.is_running() && changes.changed().await.is_ok() {} };
+        if tokio::time::timeout(FINISH_TIME, ended).await.is_err() {
+            let seconds = FINISH_TIME.as_secs();
+            tracing::warn!(
+                "a proposed skill is still tried after {seconds} seconds; the try is abandoned"
+            );
+            return;
+        }
+        let threads =
+            std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        for thread in threads {
+            // Its try has ended; one that panicked has said so.
+            let _ = thread.join();
+        }
+    }
+
+    fn is_running(&self) -> bool {
+        self.all().values().any(|trial| matches!(trial, Trial::Running { .. }))
     }
 
     fn end(&self, number: i64, refused: Option<String>) {
@@ -161,6 +200,22 @@ mod tests {
             "a thread that panics ends its try"
         );
         assert!(trials.begin(1, now).is_some());
+    }
+
+    #[tokio::test]
+    async fn a_server_that_stops_waits_for_a_try_that_writes() {
+        let trials = SkillTrials::default();
+        let trial = trials.begin(1, Timestamp::UNIX_EPOCH).unwrap();
+        let (begin, begun) = std::sync::mpsc::channel();
+        let written = Arc::new(Mutex::new(false));
+        let file = Arc::clone(&written);
+        trials.spawn(trial, move |_trial| {
+            begun.recv().unwrap();
+            *file.lock().unwrap() = true;
+        });
+        begin.send(()).unwrap();
+        trials.finish().await;
+        assert!(*written.lock().unwrap());
     }
 
     #[test]

@@ -9,8 +9,10 @@ use windlass_coordinator::Coordinator;
 
 use crate::about::About;
 use crate::access_log::AccessLog;
+use crate::api::Turns;
 use crate::auth::Auth;
 use crate::checkup::Checkup;
+use crate::client::ProxyNetwork;
 use crate::events::EventFan;
 use crate::guard::Names;
 use crate::notify::{Notify, Presence};
@@ -45,8 +47,12 @@ pub struct Shared {
     pub checkup: Checkup,
     /// What people have begun to write on pages.
     pub drafts: Drafts,
+    /// Requests that are being answered and may be repeated.
+    pub turns: Turns,
     /// The names under which this server is reached.
     pub names: Names,
+    /// Proxies whose `X-Forwarded-For` names the client.
+    pub trusted_proxies: Vec<ProxyNetwork>,
     pub access_log: AccessLog,
     /// Where it listens.
     pub address: SocketAddr,

@@ -7,7 +7,7 @@ use super::walk::Walk;
 use super::{Via, output};
 use windlass_core::policy::class::{Assessment, Class};
 
-/// Judges a builtin; `None` when `name` is none, or the table says what it does.
+/// Judges a builtin; `None` when `name` is not a builtin, or the table says what it does.
 pub(super) fn judge(walk: &mut Walk<'_>, name: &str, args: &[Arg]) -> Option<Assessment> {
     match name {
         "history" | "fc" => Some(history(name, args)),

@@ -103,6 +103,8 @@ fn judge_named(walk: &mut Walk<'_>, name: &str, args: &[Arg]) -> Assessment {
         return judge_program(walk, "time", &argv);
     }
     let (program, place) = program_at(&walk.paths(), name);
+    let expanded = special::without_alias(&program, args);
+    let args = expanded.as_deref().unwrap_or(args);
     let mut judged = judge_program(walk, &program, args);
     if let Some(found) = rules::judge(walk, &program, args, judged.class) {
         judged = worse(found, judged);
@@ -117,7 +119,7 @@ fn judge_named(walk: &mut Walk<'_>, name: &str, args: &[Arg]) -> Assessment {
         }
         judged = shell::written_file(walk, name, "", args).into_iter().fold(judged, worse);
     }
-    if !name.contains('/') && !table::knows(name) {
+    if !name.contains('/') && !table::is_known(name) {
         for original in walk.written.copies_named(name) {
             let argv = std::iter::once(Arg::literal(original)).chain(args.iter().cloned());
             walk.follow_words(Via::Alias(name.to_owned()), &argv.collect::<Vec<_>>());
@@ -132,7 +134,7 @@ fn judge_named(walk: &mut Walk<'_>, name: &str, args: &[Arg]) -> Assessment {
             walk.follow_function(name, &body, Some(args));
         }
         // The program of that name counts only where it is worse than an unknown one.
-        if matches!(judged.class, Class::LocalCommand | Class::Build) && !table::knows(name) {
+        if matches!(judged.class, Class::LocalCommand | Class::Build) && !table::is_known(name) {
             judged = Assessment::of(Class::Read, format!("calls function `{name}`"));
         }
     }
@@ -203,9 +205,6 @@ fn judge_program(walk: &mut Walk<'_>, program: &str, args: &[Arg]) -> Assessment
 }
 
 fn judge_by_table(walk: &mut Walk<'_>, program: &str, args: &[Arg]) -> Assessment {
-    if let Some(args) = special::without_alias(program, args) {
-        return judge_by_table(walk, program, &args);
-    }
     let in_options = options::judge(walk, program, args);
     let Some(entry) = table::program(program) else {
         let judged = judge_unknown_program(&walk.paths(), program, args);
@@ -340,7 +339,9 @@ fn shows_version(program: &str, args: &[Arg]) -> bool {
     let [only] = args else { return false };
     match &*only.text {
         "--help" | "--version" | "-V" | "-version" => {
-            table::knows(program) || code::is_interpreter(program) || wrapper::is_wrapper(program)
+            table::is_known(program)
+                || code::is_interpreter(program)
+                || wrapper::is_wrapper(program)
         }
         "-v" => SHORT.contains(&program),
         _ => false,

@@ -173,6 +173,71 @@ const SUSPICIOUS: &[&str] = &[
     "setuid",
 ];
 
+/// Modules that come with their language and only compute.
+const OWN_MODULES: &[&str] = &[
+    "sys",
+    "json",
+    "math",
+    "cmath",
+    "re",
+    "datetime",
+    "time",
+    "random",
+    "itertools",
+    "functools",
+    "collections",
+    "string",
+    "textwrap",
+    "statistics",
+    "decimal",
+    "fractions",
+    "hashlib",
+    "hmac",
+    "uuid",
+    "calendar",
+    "pprint",
+    "operator",
+    "typing",
+    "enum",
+    "dataclasses",
+    "abc",
+    "struct",
+    "unicodedata",
+    "platform",
+    "locale",
+    "zlib",
+    "binascii",
+    "bisect",
+    "heapq",
+    "copy",
+    "csv",
+    "io",
+    "inspect",
+    "ast",
+    "keyword",
+    "secrets",
+    "difflib",
+    "html",
+    "ipaddress",
+    "zoneinfo",
+    "tomllib",
+    "__future__",
+    "util",
+    "path",
+    "crypto",
+    "assert",
+    "url",
+    "querystring",
+    "buffer",
+    "events",
+    "os",
+    "date",
+    "set",
+    "bigdecimal",
+    "digest",
+    "yaml",
+];
+
 /// Longer code is nothing anyone sees through.
 const LONGEST_CODE: usize = 4_000;
 
@@ -193,7 +258,7 @@ fn base(program: &str) -> &str {
     program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.')
 }
 
-/// Judges an interpreter; `None` when `program` is none.
+/// Judges an interpreter; `None` when `program` is not one.
 pub(super) fn interpreter(walk: &mut Walk<'_>, program: &str, args: &[Arg]) -> Option<Assessment> {
     if matches!(program, "awk" | "gawk" | "mawk" | "nawk" | "original-awk") {
         return Some(awk(walk, program, args));
@@ -212,6 +277,10 @@ pub(super) fn interpreter(walk: &mut Walk<'_>, program: &str, args: &[Arg]) -> O
     let codes: Vec<String> = invocation.values(known.code).map(str::to_owned).collect();
     if !codes.is_empty() {
         let mut judged = Assessment::of(Class::LocalCommand, "runs code that only computes");
+        if base == "perl" && invocation.has("-I|-M|-m") || base == "ruby" && invocation.has("-r|-I")
+        {
+            judged = worse(judged, imported());
+        }
         for code in codes {
             judged = worse(judged, judge(walk, program, &code));
         }
@@ -288,7 +357,7 @@ fn python_module(walk: &mut Walk<'_>, program: &str, module: &str, args: &[Arg])
     };
     let argv: Vec<Arg> = std::iter::once(Arg::literal(name)).chain(args.iter().cloned()).collect();
     walk.follow_words(Via::Wrapper(program.to_owned()), &argv);
-    match table::knows(name) {
+    match table::is_known(name) {
         true => Assessment::of(Class::Read, "judged by the module it runs"),
         false => Assessment::of(Class::Build, format!("runs the module `{module}`")),
     }
@@ -308,8 +377,37 @@ pub(super) fn judge(walk: &mut Walk<'_>, program: &str, code: &str) -> Assessmen
     }
     match SUSPICIOUS.iter().find(|word| code.contains(**word)) {
         Some(word) => opaque(format!("`{program}` runs code with `{word}` in it")),
+        None if imports_of_project(code) => imported(),
         None => Assessment::of(Class::LocalCommand, "runs code that only computes"),
     }
+}
+
+fn imported() -> Assessment {
+    Assessment::of(Class::Build, "runs code of a module that may be the project's")
+}
+
+/// Whether code loads a module that is not known to come with its language.
+fn imports_of_project(code: &str) -> bool {
+    let statements = code.split([';', '\n']).map(str::trim_start);
+    let python = statements.clone().filter_map(|statement| {
+        let named = statement.strip_prefix("import ");
+        named.or_else(|| statement.strip_prefix("from ")?.split(" import").next())
+    });
+    let is_known = |name: &str| {
+        let name = name.trim().trim_matches(['\'', '"', '`', ')']);
+        let name = name.split(" as ").next().unwrap_or_default().trim();
+        OWN_MODULES.contains(&name.split('.').next().unwrap_or_default())
+    };
+    let loads_other = python.flat_map(|names| names.split(',')).any(|name| !is_known(name));
+    let required = code.split("require").skip(1);
+    let argument = |rest: &str| {
+        let rest = rest.trim_start().strip_prefix('(').unwrap_or(rest).trim_start();
+        rest.split([')', ';', '\n']).next().unwrap_or_default().to_owned()
+    };
+    loads_other
+        || required.map(argument).any(|name| !is_known(&name))
+        || code.contains(" from '")
+        || code.contains(" from \"")
 }
 
 /// Reads the texts in code as commands: each alone, and lists of them as words.

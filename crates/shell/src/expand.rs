@@ -16,7 +16,7 @@ use super::{Via, output};
 /// Characters without which a word is just its text.
 const SPECIAL: &[char] = &['$', '`', '\\', '\'', '"', '~', '{', '*', '?', '[', '('];
 
-/// Expands words where the walk stands.
+/// Expands words in the current state of the walk.
 pub(super) struct Expander<'w, 'c> {
     pub walk: &'w mut Walk<'c>,
 }
@@ -160,9 +160,10 @@ impl Expander<'_, '_> {
                 self.arithmetic(index);
                 let values = self.variable(name, then);
                 // Which element it is matters to an operator; a word in its place does not.
-                match **then {
-                    Operation::Or { .. } => values.into_iter().chain(unknown()).collect(),
-                    _ => unknown(),
+                if matches!(**then, Operation::Or { .. }) {
+                    values.into_iter().chain(unknown()).collect()
+                } else {
+                    unknown()
                 }
             }
             Operation::Or { word, assigns } => {
@@ -227,7 +228,7 @@ impl Expander<'_, '_> {
             match result {
                 Some(text) => Arg { text, ..whole },
                 // Cutting the end off leaves the directory a path is in.
-                None if operator.starts_with('%') => cut(fields),
+                None if operator.starts_with('%') => cut_end(fields),
                 None => Arg::unknown(),
             }
         };
@@ -272,7 +273,7 @@ pub(super) fn join_fields(fields: &[Arg]) -> Arg {
 }
 
 /// A path of which the end is not known.
-fn cut(fields: &[Arg]) -> Arg {
+fn cut_end(fields: &[Arg]) -> Arg {
     let whole = join_fields(fields);
     let directory = whole.text.rfind('/').map_or("", |at| &whole.text[..=at]);
     let text = match whole.text.starts_with(UNKNOWN) {

@@ -56,6 +56,9 @@ pub struct Context {
     pub custom_rules: Vec<CustomRule>,
     /// Files that say what an agent may do, by absolute path, as far as they exist: a glob may stand for one.
     pub rule_files: Vec<String>,
+    /// The directory of the task's own files, by absolute path, where it has one in a person's workspace. The files beside it
+    /// are other tasks'.
+    pub task_directory: Option<String>,
     /// What links among such files lead to, by absolute path: files, and directories of files.
     pub linked_rules: Vec<String>,
 }
@@ -76,6 +79,7 @@ impl Context {
             production: Vec::new(),
             custom_rules: Vec::new(),
             rule_files: Vec::new(),
+            task_directory: None,
             linked_rules: Vec::new(),
         }
     }
@@ -103,17 +107,4 @@ pub fn analyze(script: &str, context: &Context) -> CommandAnalysis {
         };
     }
     walk::analyze(script, context, budget::Stack::Usual)
-}
-
-/// The same for bytes; text that is not UTF-8 is opaque, whatever else it contains.
-pub fn analyze_bytes(script: &[u8], context: &Context) -> CommandAnalysis {
-    match std::str::from_utf8(script) {
-        Ok(script) => analyze(script, context),
-        Err(_) => {
-            let text = String::from_utf8_lossy(script);
-            let mut analysis = analyze(&text, context);
-            analysis.commands.push(findings::unreadable(&text, "it is not UTF-8"));
-            CommandAnalysis::new(analysis.commands)
-        }
-    }
 }

@@ -179,7 +179,7 @@ pub(super) fn judge(walk: &mut Walk<'_>, program: &str, args: &[Arg]) -> Option<
     if EXEMPT.contains(&program) || wrapper::is_wrapper(program) {
         return None;
     }
-    let known = table::knows(program);
+    let known = table::is_known(program);
     let mut judged = None;
     for (name, value) in pairs(args) {
         let runs = RUNS.iter().any(|pattern| glob(pattern, &name));
@@ -290,7 +290,7 @@ pub(super) fn looks_like_command(text: &str) -> bool {
     let first = first.trim_start_matches(['(', '{', '!']);
     let base = first.rsplit('/').next().unwrap_or_default();
     let is_path = first.starts_with("./") || first.starts_with("../") || first.starts_with('/');
-    let known = table::knows(base)
+    let known = table::is_known(base)
         || shell::SHELLS.contains(&base)
         || code::is_interpreter(base)
         || wrapper::is_wrapper(base)

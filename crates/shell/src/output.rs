@@ -23,13 +23,13 @@ pub(super) fn of_simple(walk: &mut Walk<'_>, parts: &[CommandPart]) -> Option<St
 /// What the command prints, wherever that goes.
 fn text_printed(walk: &mut Walk<'_>, parts: &[CommandPart]) -> Option<String> {
     let state = walk.state.clone();
-    let output = unrecorded(walk, |walk| printed_text(walk, parts));
+    let output = without_recording(walk, |walk| printed_text(walk, parts));
     walk.state = state;
     output
 }
 
 /// Expanding walks substitutions. The caller has already recorded them, so what is found again is dropped.
-fn unrecorded<T>(walk: &mut Walk<'_>, expand: impl FnOnce(&mut Walk<'_>) -> T) -> T {
+fn without_recording<T>(walk: &mut Walk<'_>, expand: impl FnOnce(&mut Walk<'_>) -> T) -> T {
     let found = walk.findings.open_level(Vec::new());
     let expansion = expand(walk);
     walk.findings.close_level(found);
@@ -85,7 +85,7 @@ pub(super) fn remember(walk: &mut Walk<'_>, parts: &[CommandPart]) {
     });
     let (Some((word, append)), None) = (targets.next(), targets.next()) else { return };
     let text = text_printed(walk, parts);
-    let file = unrecorded(walk, |walk| walk.expander().text(word));
+    let file = without_recording(walk, |walk| walk.expander().text(word));
     let program = parts.iter().find_map(|part| match part {
         CommandPart::Word(word) => Some(&**word),
         CommandPart::Redirect(_) | CommandPart::Assign(_) | CommandPart::Process(_) => None,

@@ -2,6 +2,7 @@
 
 use super::Context;
 use super::state::{Arg, UNKNOWN};
+use windlass_core::layout::TASKS_DIRECTORY;
 use windlass_core::policy::class::{Assessment, Class, Risk};
 use windlass_core::policy::files;
 use windlass_core::policy::pattern::glob;
@@ -96,7 +97,7 @@ const SECRETS: &[&str] = &[
 ];
 
 /// Files that run at every start of a shell, a session or the machine, or that decide what does; as globs on
-/// the absolute path. Writing one leaves something behind that runs when nobody looks.
+/// the absolute path. Writing one leaves something that runs later, when nobody looks.
 const RUN_AT_START: &[&str] = &[
     "~/.bashrc",
     "~/.bash_*",
@@ -207,7 +208,7 @@ impl Resolver<'_> {
     }
 
     /// Whether every path that a command names lies inside the workspace and is neither its root nor in `.git`.
-    /// Each word counts as one: what is no path lies inside as a name would.
+    /// Each word counts as a path: a word that is not one is judged as a name inside the directory.
     pub(super) fn confines(&self, argv: &[Arg]) -> bool {
         argv.iter().skip(1).all(|arg| {
             let word = arg.text.split_once('=').map_or(&*arg.text, |(_, value)| value);
@@ -269,6 +270,13 @@ impl Resolver<'_> {
                 Assessment::of(Class::Read, format!("reads the raw device `{shown}`"))
                     .at_least(Risk::High)
             });
+        }
+        // Of a place that is not known at all more is said below.
+        if !path.starts_with(UNKNOWN) && absolute.iter().any(|path| may_be_rule(context, path)) {
+            return Some(Assessment::of(
+                Class::Production,
+                format!("may change a file that says what an agent may do: `{shown}`"),
+            ));
         }
         if let Some(care) = self.judge_target(&absolute, &shown) {
             return Some(care);
@@ -413,18 +421,46 @@ fn run_by_others(context: &Context, path: &str) -> Option<&'static str> {
 
 /// Whether an absolute path leads to a file of the workspace that changes an agent's own rules.
 fn changes_rules(context: &Context, path: &str) -> bool {
-    let stands_for = |file: &String| glob(&bracketless(path), file);
+    let stands_for = |file: &String| glob(&without_brackets(path), file);
     let is_below = |file: &String| {
         path.strip_prefix(&**file).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
     let is_glob = path.contains(['*', '?', '[']);
     inside(context, path).is_some_and(files::changes_rules)
+        || is_of_other_task(context, path)
         || context.linked_rules.iter().any(is_below)
         || is_glob && context.rule_files.iter().chain(&context.linked_rules).any(stands_for)
 }
 
+/// Whether an absolute path is among the files of tasks and not this task's own.
+fn is_of_other_task(context: &Context, path: &str) -> bool {
+    let Some(own) = &context.task_directory else { return false };
+    let is_own =
+        || path.strip_prefix(&**own).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    let is_tasks = |inside: &str| {
+        inside
+            .to_ascii_lowercase()
+            .strip_prefix(TASKS_DIRECTORY)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    inside(context, path).is_some_and(is_tasks) && !is_own()
+}
+
+/// Whether a path in a known directory whose rest is only known when it runs may be a rule of an agent that starts at
+/// the top, or where this one did.
+fn may_be_rule(context: &Context, path: &str) -> bool {
+    if !path.contains(UNKNOWN) {
+        return false;
+    }
+    let pattern = without_brackets(&path.replace(UNKNOWN, "*"));
+    let tops = std::iter::once(&context.workspace).chain(&context.more_workspaces);
+    let mut directories = tops.chain([&context.directory]);
+    directories
+        .any(|directory| files::rule_names().any(|name| glob(&pattern, &join(directory, name))))
+}
+
 /// A glob in which a set of characters is any character.
-fn bracketless(path: &str) -> String {
+fn without_brackets(path: &str) -> String {
     let mut parts = path.split('[');
     let first = parts.next().unwrap_or_default().to_owned();
     parts.fold(first, |path, part| match part.split_once(']') {

@@ -47,11 +47,11 @@ pub(super) fn judge(
 ) -> Option<Assessment> {
     let candidates = match program {
         "cp" | "gcp" | "mv" | "gmv" | "ln" | "link" | "install" | "rsync" | "ditto" => {
-            copied(walk, program, args)
+            copied_names(walk, program, args)
         }
         "gunzip" | "gzip" | "bunzip2" | "bzip2" | "unxz" | "xz" | "unzstd" | "zstd" | "lz4"
         | "unlz4" | "lzip" | "uncompress" | "brotli" => unpacked_names(args),
-        "curl" | "wget" | "wget2" | "aria2c" => downloaded(walk, program, args),
+        "curl" | "wget" | "wget2" | "aria2c" => downloaded_name(walk, program, args),
         "tar" | "gtar" | "bsdtar" | "unzip" | "cpio" | "7z" | "7za" | "unrar" | "ar" | "patch"
         | "gpatch" => unpacked(walk, program, args),
         "git" | "hub" => git::by_git(walk, args),
@@ -62,7 +62,8 @@ pub(super) fn judge(
             .map(|arg| arg.text.clone())
             .into_iter()
             .collect(),
-        _ => unnamed::judge(walk, program, args).unwrap_or_else(|| named(program, args, judged)),
+        _ => unnamed::judge(walk, program, args)
+            .unwrap_or_else(|| named_files(program, args, judged)),
     };
     let paths = walk.paths();
     let found = candidates.into_iter().filter_map(|path| {
@@ -74,7 +75,7 @@ pub(super) fn judge(
 
 /// Every word of a program that changes something and of which no more is known; of the others the files that they
 /// report into.
-fn named(program: &str, args: &[Arg], judged: Class) -> Vec<String> {
+fn named_files(program: &str, args: &[Arg], judged: Class) -> Vec<String> {
     if let Some((_, options)) = REPORT_OPTIONS.iter().find(|(name, _)| *name == program) {
         let values = options.replace('|', " ");
         let call = Invocation::new(program, args, &values, Style::Bundled);
@@ -87,7 +88,15 @@ fn named(program: &str, args: &[Arg], judged: Class) -> Vec<String> {
         }
         // A check that repairs what it finds.
         Class::Test => args.iter().any(|arg| REPAIRS.contains(&&*arg.text)),
-        _ => false,
+        Class::Read
+        | Class::Note
+        | Class::Ledger
+        | Class::Delegate
+        | Class::Publish
+        | Class::Production
+        | Class::Destructive
+        | Class::Opaque
+        | Class::Catastrophic => false,
     };
     if !changes {
         return Vec::new();
@@ -104,7 +113,7 @@ fn named(program: &str, args: &[Arg], judged: Class) -> Vec<String> {
 }
 
 /// `cp evil/AGENTS.md .`: the names that copies and links get where the target is a directory.
-fn copied(walk: &mut Walk<'_>, program: &str, args: &[Arg]) -> Vec<String> {
+fn copied_names(walk: &mut Walk<'_>, program: &str, args: &[Arg]) -> Vec<String> {
     let call = Invocation::new(program, args, COPY_VALUES, Style::Bundled);
     let into = call.values("-t|--target-directory").next();
     let (sources, target) = match (into, call.operands.split_last()) {
@@ -116,10 +125,35 @@ fn copied(walk: &mut Walk<'_>, program: &str, args: &[Arg]) -> Vec<String> {
         }
         (None, _) => (&call.operands[..], "."),
     };
-    if !may_be_directory(target, sources.len(), into.is_some()) {
-        return Vec::new();
-    }
     let mut candidates = Vec::new();
+    let links = matches!(program, "ln" | "link")
+        || matches!(program, "cp" | "gcp") && call.has("-l|--link|-s|--symbolic-link");
+    if links {
+        // Writing to one name of a file changes it under the other.
+        let linked = sources.iter().map(|source| source.text.clone());
+        let from_link =
+            sources.iter().map(|source| paths::join(directory_of(target), &source.text));
+        candidates.extend(linked.chain(from_link));
+    }
+    if call.has("-T|--no-target-directory") {
+        let trees = sources.iter().map(|source| source.text.clone()).collect::<Vec<_>>();
+        trees.iter().for_each(|tree| note(walk, ArrivalSource::Tree, tree, target));
+        return candidates;
+    }
+    let keeps_directories = match program {
+        "rsync" => call.has("-R|--relative"),
+        _ => call.has("--parents"),
+    };
+    if keeps_directories {
+        let below = sources.iter().flat_map(|source| suffixes(&source.text));
+        candidates.extend(below.map(|path| paths::join(target, &path)));
+        // A directory brings what is in it, wherever its name begins.
+        let trees = sources.iter().map(|source| source.text.clone()).collect::<Vec<_>>();
+        trees.iter().for_each(|tree| note(walk, ArrivalSource::Tree, tree, target));
+    }
+    if !may_be_directory(target, sources.len(), into.is_some()) {
+        return candidates;
+    }
     for source in sources {
         let text = source.text.trim_end_matches('/');
         let name = text.rsplit('/').next().unwrap_or_default();
@@ -133,6 +167,11 @@ fn copied(walk: &mut Walk<'_>, program: &str, args: &[Arg]) -> Vec<String> {
         }
     }
     candidates
+}
+
+/// The directory that a link of this name lies in.
+fn directory_of(link: &str) -> &str {
+    link.trim_end_matches('/').rsplit_once('/').map_or(".", |(directory, _)| directory)
 }
 
 /// Whether files are put into a target under their own names, as far as the text says.
@@ -149,7 +188,7 @@ fn unpacked_names(args: &[Arg]) -> Vec<String> {
 }
 
 /// Without another name a file is called as in its address.
-fn downloaded(walk: &mut Walk<'_>, program: &str, args: &[Arg]) -> Vec<String> {
+fn downloaded_name(walk: &mut Walk<'_>, program: &str, args: &[Arg]) -> Vec<String> {
     let values = "-P --directory-prefix --output-dir -d --dir -o --output -O --output-document -D --dump-header \
         -c --cookie-jar";
     let values = if program == "curl" { values.replace(" -O ", " ") } else { values.to_owned() };
@@ -168,7 +207,7 @@ fn downloaded(walk: &mut Walk<'_>, program: &str, args: &[Arg]) -> Vec<String> {
         }
     };
     if is_unnamed {
-        unnamed::from_elsewhere(walk, into);
+        unnamed::note_unknown_names(walk, into);
     }
     let name = |arg: &&Arg| {
         let path = arg.text.split(['?', '#']).next().unwrap_or_default();
@@ -200,7 +239,11 @@ fn unpacked(walk: &mut Walk<'_>, program: &str, args: &[Arg]) -> Vec<String> {
         // An archive that is written is judged by its own name.
         return call.values("-f|--file").map(str::to_owned).collect();
     }
-    let directory = call.values("-C|--directory|-d|--one-top-level").next().unwrap_or(".");
+    let passes_through = program == "cpio" && call.has("-p|--pass-through");
+    let directory = match passes_through {
+        true => call.operands.last().map_or(".", |arg| &*arg.text),
+        false => call.values("-C|--directory|-d|--one-top-level").next().unwrap_or("."),
+    };
     let source = match program {
         "patch" | "gpatch" => ArrivalSource::Patch,
         _ => ArrivalSource::Archive,
@@ -215,16 +258,16 @@ fn unpacked(walk: &mut Walk<'_>, program: &str, args: &[Arg]) -> Vec<String> {
         }
         _ => call.word(1),
     };
-    arrive(walk, source, file.filter(|file| *file != "-"), directory);
+    note_archive(walk, source, file.filter(|file| *file != "-"), directory);
     if call.has("--transform|--xform") || program == "bsdtar" && call.has("-s") {
-        unnamed::from_elsewhere(walk, directory);
+        unnamed::note_unknown_names(walk, directory);
     }
     let members = call.operands.iter().map(|arg| paths::join(directory, &arg.text));
     members.chain([directory.to_owned()]).collect()
 }
 
 /// An archive or a patch: a file, or the command's input.
-fn arrive(
+fn note_archive(
     walk: &mut Walk<'_>,
     source: fn(String) -> ArrivalSource,
     file: Option<&str>,
@@ -251,18 +294,46 @@ fn arrive(
     }
 }
 
-/// The files that a patch names.
+/// The files that a patch names, with and without each of the directories that `-p` takes away.
 pub fn patched_names(text: &str) -> impl Iterator<Item = String> + '_ {
-    let marks = ["+++ ", "--- ", "rename to ", "copy to ", "Index: "];
-    let names = text.lines().filter_map(move |line| {
-        marks.iter().find_map(|mark| line.strip_prefix(mark)).map(str::trim_end)
+    let marks =
+        ["+++ ", "--- ", "*** ", "rename to ", "copy to ", "rename from ", "Index: ", "Prereq: "];
+    let names = text.lines().flat_map(move |line| match line.strip_prefix("diff --git ") {
+        // A binary patch and an empty file have no other line with a name. Where one name ends and the next begins is
+        // not said, so each word may begin one.
+        Some(names) => names.split([' ', '"']).map(str::trim_end).collect(),
+        None => {
+            let name = marks.iter().find_map(|mark| line.strip_prefix(mark)).map(str::trim_end);
+            name.into_iter().collect::<Vec<_>>()
+        }
     });
     names.flat_map(|name| {
         let name = name.split('\t').next().unwrap_or_default().trim_matches('"');
-        // With and without the directory that `-p1` takes away.
-        let inner = name.split_once('/').map(|(_, inner)| inner);
-        [Some(name), inner].into_iter().flatten().map(str::to_owned).collect::<Vec<_>>()
+        suffixes(&unquoted(name))
     })
+}
+
+/// A path, and what is left of it without its first directories.
+fn suffixes(path: &str) -> Vec<String> {
+    let below = path.match_indices('/').map(|(at, _)| &path[at + 1..]);
+    std::iter::once(path).chain(below).filter(|rest| !rest.is_empty()).map(str::to_owned).collect()
+}
+
+/// A name in a patch without the escapes that git writes: `\101GENTS.md`.
+fn unquoted(name: &str) -> String {
+    let (mut bytes, mut rest) = (Vec::new(), name.as_bytes());
+    while let Some((&first, after)) = rest.split_first() {
+        let octal = after.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
+        let octal = octal.and_then(|digits| u8::from_str_radix(digits, 8).ok());
+        let (byte, after) = match (first, octal, after.split_first()) {
+            (b'\\', Some(byte), _) => (byte, &after[3..]),
+            (b'\\', None, Some((&escaped, after))) => (escaped, after),
+            _ => (first, after),
+        };
+        bytes.push(byte);
+        rest = after;
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// Notes what arrives, from each directory the command may be in. Where that is only known when it runs, it may be the

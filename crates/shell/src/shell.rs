@@ -54,7 +54,7 @@ pub(super) fn judge(walk: &mut Walk<'_>, program: &str, args: &[Arg]) -> Assessm
         };
         let positional = positional.get(1..).unwrap_or_default().to_vec();
         walk.in_subshell(Via::Script(program.to_owned()), |walk| {
-            // Without arguments `$1` is empty, but that is no reason to trust it.
+            // Without arguments `$1` is empty, but that does not make it trustworthy.
             walk.state.positional = (!positional.is_empty()).then(|| vec![positional]);
             walk.script_text(text, program);
         });

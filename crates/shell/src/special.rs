@@ -175,6 +175,12 @@ fn find(paths: &Resolver<'_>, call: &Invocation) -> Option<Assessment> {
     for value in call.values("-fprintf|-fprint|-fprint0|-fls") {
         judged = paths.judge(&Arg::literal(value), Use::Write).or(judged);
     }
+    if call.has("-exec|-execdir|-ok|-okdir") {
+        // What it runs reads the files that it finds.
+        for pattern in call.values("-name|-iname|-path|-ipath") {
+            judged = paths.judge(&Arg::literal(pattern), Use::Read).or(judged);
+        }
+    }
     let start = call.operands.first().map(|arg| arg.without_unknown()).unwrap_or_default();
     if call.has("-delete") && paths.is_vital(&start) && !start.is_empty() {
         judged = Some(Assessment::of(Class::Catastrophic, format!("deletes all of `{start}`")));

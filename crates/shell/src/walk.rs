@@ -160,11 +160,10 @@ impl<'c> Walk<'c> {
             if index + 1 == nodes.len() {
                 self.state.join(changed);
             }
-            input = match node {
-                Node::Simple(parts) => {
-                    output::of_simple(self, parts).map_or(Input::Pipe, Input::Text)
-                }
-                _ => Input::Pipe,
+            input = if let Node::Simple(parts) = node {
+                output::of_simple(self, parts).map_or(Input::Pipe, Input::Text)
+            } else {
+                Input::Pipe
             };
         }
         self.forks -= 1;
@@ -223,6 +222,15 @@ fn any_match(field: Arg) -> Arg {
     }
     // What a relative glob matches stays below the directory it starts from.
     let relative = !field.text.starts_with(['/', '~', UNKNOWN]) && !field.text.contains("..");
-    let text = if relative { format!("./{UNKNOWN}") } else { UNKNOWN.to_string() };
+    let is_sign = |char: char| "*?[]()|!@+^\\".contains(char);
+    let (start, end) = (field.text.find(is_sign), field.text.rfind(is_sign));
+    let text = match (relative, start, end) {
+        (true, Some(start), Some(end)) => {
+            let directory = field.text[..start].rfind('/').map_or("", |at| &field.text[..=at]);
+            format!("./{directory}{UNKNOWN}{}", &field.text[end + 1..])
+        }
+        (true, ..) => format!("./{UNKNOWN}"),
+        (false, ..) => UNKNOWN.to_string(),
+    };
     Arg { text, ..field }
 }

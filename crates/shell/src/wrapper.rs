@@ -54,7 +54,7 @@ fn is_loader(program: &str) -> bool {
     loader || matches!(program, "ld.so" | "ld64.so.1" | "ld64.so.2")
 }
 
-/// Judges a wrapper and what it runs; `None` when `program` is none, or runs nothing this time.
+/// Judges a wrapper and what it runs; `None` when `program` is not a wrapper, or runs nothing this time.
 pub(super) fn judge(walk: &mut Walk<'_>, program: &str, args: &[Arg]) -> Option<Assessment> {
     match program {
         "xargs" | "gxargs" | "parallel" => return Some(special::xargs(walk, program, args)),

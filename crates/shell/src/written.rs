@@ -173,7 +173,7 @@ pub(super) fn remember(walk: &mut Walk<'_>, entry: &Program, call: &Invocation) 
             fetch_into(walk, &directory);
         }
         "git" | "hub" if call.word(0) == Some("clone") => {
-            // Values of options may stand among the operands: `--depth 1`.
+            // Values of options may be among the operands: `--depth 1`.
             let words: Vec<&str> = call.operands.iter().skip(1).map(|arg| &*arg.text).collect();
             let at = words.iter().position(|word| word.contains(['/', ':'])).unwrap_or(0);
             let address = words.get(at).unwrap_or(&"").trim_end_matches('/');

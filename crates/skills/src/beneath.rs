@@ -29,18 +29,18 @@ pub(crate) fn directory(path: &Path) -> io::Result<OwnedFd> {
 }
 
 /// A directory below another.
-pub(crate) fn inner(top: impl AsFd, path: &Path, links: Links) -> io::Result<OwnedFd> {
-    resolved(top, path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, links)
+pub(crate) fn open_inside(top: impl AsFd, path: &Path, links: Links) -> io::Result<OwnedFd> {
+    open_resolved(top, path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, links)
 }
 
-/// A file below a directory, open for reading. What is no regular file must be refused by the caller.
+/// A file below a directory, open for reading. The caller must refuse what is not a regular file.
 pub(crate) fn file(top: impl AsFd, path: &Path, links: Links) -> io::Result<File> {
     // Opening a pipe must not make us wait.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    resolved(top, path, flags, links).map(File::from)
+    open_resolved(top, path, flags, links).map(File::from)
 }
 
-fn resolved(top: impl AsFd, path: &Path, flags: OFlags, links: Links) -> io::Result<OwnedFd> {
+fn open_resolved(top: impl AsFd, path: &Path, flags: OFlags, links: Links) -> io::Result<OwnedFd> {
     let mut resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
     if links == Links::Refused {
         resolve |= ResolveFlags::NO_SYMLINKS;

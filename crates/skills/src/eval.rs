@@ -7,7 +7,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::{Problem, regular};
+use windlass_core::model_text::neutralize;
+
+use crate::{Problem, Scope, regular};
 
 /// How much one case may bring along.
 const MAX_WORK_BYTES: u64 = 256 << 20;
@@ -72,20 +74,37 @@ impl Case {
     }
 }
 
-/// Every case of a skill's folder, by name, and what is not a case.
-pub fn cases(folder: &Path) -> (Vec<Case>, Vec<Problem>) {
+/// Every case in the folder of a skill, by name, and what is not a case.
+pub fn cases(folder: &Path, scope: Scope) -> (Vec<Case>, Vec<Problem>) {
     let (mut cases, mut problems) = (Vec::new(), Vec::new());
     let entries = fs::read_dir(folder.join("evals")).into_iter().flatten().flatten();
     let mut directories: Vec<_> =
         entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
     directories.sort();
     for directory in directories {
-        match case(&directory) {
+        let found = match scope {
+            Scope::Project => check_links(folder, &directory),
+            Scope::User | Scope::Builtin => Ok(()),
+        };
+        match found.and_then(|()| case(&directory)) {
             Ok(case) => cases.push(case),
             Err(reason) => problems.push(Problem { path: directory, line: None, reason }),
         }
     }
     (cases, problems)
+}
+
+/// Everything of a project's case lies in its skill's folder: an agent works with it, and whoever wrote the project must
+/// not choose which other files of this machine that agent sees.
+fn check_links(folder: &Path, directory: &Path) -> Result<(), String> {
+    let inner = ["", "task.md", "work", "hidden"].map(|name| directory.join(name));
+    match inner.iter().find(|path| regular::lies_in(folder, path).is_ok_and(|is_own| !is_own)) {
+        Some(path) => {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            Err(format!("`{name}` is a link that leads out of the skill's folder"))
+        }
+        None => Ok(()),
+    }
 }
 
 fn case(directory: &Path) -> Result<Case, String> {
@@ -107,7 +126,7 @@ fn case(directory: &Path) -> Result<Case, String> {
     let directory_of = |name: &str| Some(directory.join(name)).filter(|path| path.is_dir());
     Ok(Case {
         name: name.to_owned(),
-        task: text.trim().to_owned(),
+        task: neutralize(text.trim()),
         grader: grader(directory).ok_or("has no `grader` (any file whose name begins so)")?,
         work: directory_of("work"),
         hidden: directory_of("hidden"),

@@ -7,10 +7,11 @@ use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use sha2::{Digest as _, Sha256};
+use windlass_core::hash::hex;
 
 use crate::Problem;
 use crate::beneath::{self, Links};
-use crate::parse::{ParseError, Parsed, parse_markdown, parse_yaml};
+use crate::parse::{ParseError, ParsedSkill, parse_markdown, parse_yaml};
 use crate::regular;
 use crate::skill::{Resource, Scope, Skill};
 
@@ -64,7 +65,7 @@ pub(crate) fn in_directory(directory: &Path, scope: Scope) -> SkillScan {
                 // Used all the same: other programs go by the name inside, too.
                 if matches!(form, SkillForm::Folder) && skill.meta.name != name {
                     let reason = format!(
-                        "`name` `{}` differs from its directory `{name}`; make them one",
+                        "`name` `{}` differs from its directory `{name}`; give both the same name",
                         skill.meta.name
                     );
                     found.problems.push(problem(&skill.path, reason));
@@ -129,7 +130,7 @@ fn read_one(
         SkillForm::Yaml => parse_yaml(&content, name),
     };
     let placed = |ParseError { line, reason }| Problem { path: file.clone(), line, reason };
-    let Parsed { meta, body, warning } = parsed.map_err(placed)?;
+    let ParsedSkill { meta, body, warning } = parsed.map_err(placed)?;
     let warning = warning.map(placed);
     let mut resources = Vec::new();
     if let SkillForm::Folder = form {
@@ -155,7 +156,8 @@ fn read_text(directory: &Path, file: &Path, scope: Scope) -> Result<String, Stri
                 opened => opened.map_err(said)?,
             }
         }
-        _ => regular::open(file).map_err(said)?,
+        (Scope::Project, None) => return Err("is not in the folder of a project".to_owned()),
+        (Scope::Builtin | Scope::User, _) => regular::open(file).map_err(said)?,
     };
     if !opened.metadata().map_err(said)?.is_file() {
         return Err("is not a regular file".to_owned());
@@ -205,5 +207,5 @@ fn version(content: &str, resources: &[Resource]) -> String {
     for Resource { name, bytes, modified, executable } in resources {
         hash.update(format!("\0{name}\0{bytes}\0{modified}\0{executable}"));
     }
-    hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    hex(&hash.finalize()[..8])
 }

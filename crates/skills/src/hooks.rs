@@ -11,14 +11,14 @@ use crate::skill::Skill;
 
 /// When a hook is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum When {
+pub enum HookTime {
     /// Before a tool runs; it may refuse the call.
     BeforeTool,
     /// After a tool ran; what it says against the outcome is added to it.
     AfterTool,
 }
 
-impl When {
+impl HookTime {
     /// Its name in what the hook receives.
     pub fn name(self) -> &'static str {
         match self {
@@ -44,7 +44,7 @@ impl Skill {
     }
 
     /// The commands to run at this moment of a call of the tool of these names, in the order written.
-    pub fn hooks(&self, when: When, tool: &[&str]) -> Vec<String> {
+    pub fn hooks(&self, when: HookTime, tool: &[&str]) -> Vec<String> {
         let matches = |tools: Option<&Value>| match tools {
             None => true,
             Some(Value::String(text)) => {

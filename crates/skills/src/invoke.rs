@@ -41,18 +41,21 @@ pub fn invoke(
     skills: &Skills,
     viewer: Viewer,
 ) -> Option<Result<Invocation, InvocationError>> {
-    let (skill, arguments) = called(text, skills)?;
+    let (skill, arguments) = called_skill(text, skills)?;
     let name = || skill.meta.name.clone();
     if !skill.meta.user_invocable {
         return Some(Err(InvocationError::NotForPeople { name: name() }));
     }
     if !skill.is_reached_by(viewer) {
-        return Some(Err(InvocationError::OutOfReach { name: name(), needed: needed(skill) }));
+        return Some(Err(InvocationError::OutOfReach {
+            name: name(),
+            needed: required_text(skill),
+        }));
     }
-    let text = expanded(skill, arguments);
+    let text = expand(skill, arguments);
     let message = match skill.meta.context {
         Context::Inline => text.clone(),
-        Context::Fork => delegated(skill, arguments),
+        Context::Fork => delegation_text(skill, arguments),
     };
     Some(Ok(Invocation {
         name: name(),
@@ -67,11 +70,11 @@ pub fn invoke(
 /// What a sub-agent reads whose task an agent wrote as `/name arguments` (AX-032); `None` where that
 /// names no skill the agent may use.
 pub fn fork(task: &str, skills: &Skills, viewer: Viewer) -> Option<String> {
-    let (skill, arguments) = called(task, skills)?;
-    skill.is_offered_to(viewer).then(|| expanded(skill, arguments))
+    let (skill, arguments) = called_skill(task, skills)?;
+    skill.is_offered_to(viewer).then(|| expand(skill, arguments))
 }
 
-fn called<'a>(text: &'a str, skills: &'a Skills) -> Option<(&'a Skill, &'a str)> {
+fn called_skill<'a>(text: &'a str, skills: &'a Skills) -> Option<(&'a Skill, &'a str)> {
     let rest = text.trim().strip_prefix('/')?;
     let (name, arguments) = match rest.split_once(char::is_whitespace) {
         Some((name, arguments)) => (name, arguments.trim()),
@@ -81,7 +84,7 @@ fn called<'a>(text: &'a str, skills: &'a Skills) -> Option<(&'a Skill, &'a str)>
 }
 
 /// The skill that a goal is about, when it came from [`invoke`] or [`fork`].
-pub fn followed(goal: &str) -> Option<&str> {
+pub fn skill_of_goal(goal: &str) -> Option<&str> {
     goal.strip_prefix(OPENING)?.split('`').next()
 }
 
@@ -112,7 +115,7 @@ pub(crate) fn is_name_of(written: &str, tool: &[&str]) -> bool {
     tool.iter().any(|name| plain(name) == written)
 }
 
-fn delegated(skill: &Skill, arguments: &str) -> String {
+fn delegation_text(skill: &Skill, arguments: &str) -> String {
     let name = &skill.meta.name;
     let task = format!("/{name} {arguments}");
     // The arguments come last: a person wrote them, and they may hold `{name}`.
@@ -120,7 +123,7 @@ fn delegated(skill: &Skill, arguments: &str) -> String {
     text.replace("{task}", task.trim_end())
 }
 
-fn needed(skill: &Skill) -> String {
+fn required_text(skill: &Skill) -> String {
     let profile = skill.meta.permission_profile;
     match skill.meta.author_type {
         Some(role) => format!("profile `{profile}` or more and the role of {role}"),
@@ -128,7 +131,7 @@ fn needed(skill: &Skill) -> String {
     }
 }
 
-fn expanded(skill: &Skill, arguments: &str) -> String {
+fn expand(skill: &Skill, arguments: &str) -> String {
     let name = &skill.meta.name;
     let body = skill.body.trim();
     // As other agents' commands have it: a body that names its arguments gets them in their place.
@@ -138,16 +141,19 @@ fn expanded(skill: &Skill, arguments: &str) -> String {
         true => (body.replace("$ARGUMENTS", arguments), ""),
         false => (body.to_owned(), arguments),
     };
-    let mut text =
-        format!("Follow the skill `{name}`:\n\n<skill name=\"{name}\">\n{body}\n</skill>");
+    // The body comes last: it may hold `{name}`.
+    let text = include_str!("prompts/follow.md").trim_end().replace("{name}", name);
+    let mut parts = vec![text.replace("{body}", &body)];
     if !skill.resources.is_empty() {
-        text.push_str(&format!("\n\nOther files of this skill are under /skills/{name}/."));
+        parts.push(include_str!("prompts/follow_files.md").trim_end().replace("{name}", name));
     }
     if let Some(tools) = &skill.meta.allowed_tools {
-        text.push_str(&format!("\n\nUse only these tools for it: {}.", tools.join(", ")));
+        let template = include_str!("prompts/follow_tools.md").trim_end();
+        parts.push(template.replace("{tools}", &tools.join(", ")));
     }
     if !rest.is_empty() {
-        text.push_str(&format!("\n\nApply it to: {rest}"));
+        let template = include_str!("prompts/follow_arguments.md").trim_end();
+        parts.push(template.replace("{arguments}", rest));
     }
-    text
+    parts.join("\n\n")
 }

@@ -11,6 +11,7 @@
 mod skill;
 mod parse;
 mod beneath;
+pub mod inside;
 pub mod regular;
 mod find;
 mod places;
@@ -28,11 +29,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use changes::{SkillVersions, change_notice};
-pub use hooks::When;
-pub use invoke::{Invocation, InvocationError, followed, fork, invoke};
+pub use hooks::HookTime;
+pub use invoke::{Invocation, InvocationError, fork, invoke, skill_of_goal};
 pub use mirror::SkillMirror;
 pub use parse::{
-    MAX_DESCRIPTION_CHARS, MAX_NAME_CHARS, ParseError, Parsed, parse_markdown, parse_yaml,
+    MAX_DESCRIPTION_CHARS, MAX_NAME_CHARS, ParseError, ParsedSkill, parse_markdown, parse_yaml,
 };
 pub use places::{IMAGE_DIRECTORY, places};
 pub use registry::SkillRegistry;
@@ -44,7 +45,7 @@ const MAX_LISTED_BYTES: usize = 16 * 1024;
 const SHORT_DESCRIPTION_CHARS: usize = 100;
 
 /// Whether a person has approved a project's skill as it is now.
-pub type Approved = Arc<dyn Fn(&Skill) -> bool + Send + Sync>;
+pub type ApprovalFn = Arc<dyn Fn(&Skill) -> bool + Send + Sync>;
 
 /// All skills that can be used, by name.
 #[derive(Debug, Default)]
@@ -83,12 +84,16 @@ impl Skills {
     }
 
     /// Reads every skill in these directories; later ones win by name, missing ones hold nothing.
-    pub fn load(directories: &[(PathBuf, Scope)], approved: &Approved) -> Self {
+    pub fn load(directories: &[(PathBuf, Scope)], approved: &ApprovalFn) -> Self {
         Self::load_over(directories, approved, &Self::empty())
     }
 
     /// The same, where a file that cannot be read keeps its version of `before`.
-    pub fn load_over(directories: &[(PathBuf, Scope)], approved: &Approved, before: &Self) -> Self {
+    pub fn load_over(
+        directories: &[(PathBuf, Scope)],
+        approved: &ApprovalFn,
+        before: &Self,
+    ) -> Self {
         let mut skills = Self::empty();
         for (directory, scope) in directories {
             let found = find::in_directory(directory, *scope);
@@ -106,6 +111,11 @@ impl Skills {
             skills.problems.extend(found.problems);
             for skill in of_directory {
                 if !skills.has_better(&skill) || approved(&skill) {
+                    skills.by_name.retain(|_, other| {
+                        other.scope == Scope::Project
+                            || skill.scope != Scope::Project
+                            || !other.has_name_of(&skill)
+                    });
                     skills.by_name.insert(skill.meta.name.clone(), Arc::clone(&skill));
                 }
                 skills.all.push(skill);
@@ -116,17 +126,18 @@ impl Skills {
 
     /// Whether a skill of this name, which a project cannot replace unasked, is there.
     fn has_better(&self, skill: &Skill) -> bool {
-        let other = self.by_name.get(&skill.meta.name);
-        skill.scope == Scope::Project && other.is_some_and(|other| other.scope != Scope::Project)
+        let is_better =
+            |other: &Arc<Skill>| other.scope != Scope::Project && other.has_name_of(skill);
+        skill.scope == Scope::Project && self.by_name.values().any(is_better)
     }
 
     /// The skills of a project that have the name of one that is not the project's.
     pub fn contested(&self) -> impl Iterator<Item = &Skill> {
-        let is_taken = |name: &str| {
-            self.all.iter().any(|other| other.scope != Scope::Project && other.meta.name == name)
+        let is_taken = |skill: &Skill| {
+            self.all.iter().any(|other| other.scope != Scope::Project && other.has_name_of(skill))
         };
         let of_project = self.all.iter().filter(|skill| skill.scope == Scope::Project);
-        of_project.filter(move |skill| is_taken(&skill.meta.name)).map(AsRef::as_ref)
+        of_project.filter(move |skill| is_taken(skill)).map(AsRef::as_ref)
     }
 
     /// All of them, by name.
@@ -145,7 +156,7 @@ impl Skills {
     }
 
     /// The set with these alone.
-    pub fn among(&self, names: &[String]) -> Self {
+    pub fn subset(&self, names: &[String]) -> Self {
         let is_wanted = |skill: &&Arc<Skill>| names.contains(&skill.meta.name);
         let all: Vec<_> = self.all.iter().filter(is_wanted).cloned().collect();
         let by_name = self.by_name.iter().filter(|(name, _)| names.contains(name));
@@ -186,9 +197,12 @@ impl Skills {
         list
     }
 
-    /// Those that another of the same name stands before.
+    /// Those that another of the same name replaces.
     pub fn overridden(&self) -> impl Iterator<Item = &Skill> {
-        let counts = |skill: &Arc<Skill>| Arc::ptr_eq(&self.by_name[&skill.meta.name], skill);
+        let counts = |skill: &Arc<Skill>| {
+            let counted = self.by_name.get(&skill.meta.name);
+            counted.is_some_and(|counted| Arc::ptr_eq(counted, skill))
+        };
         self.all.iter().filter(move |skill| !counts(skill)).map(AsRef::as_ref)
     }
 

@@ -161,9 +161,12 @@ fn copy_resources(skill: &Skill, from: &Path, to: &Path) -> io::Result<()> {
         // What a project's links lead to must lie in the project.
         (Scope::Project, Some(project)) => {
             let name = from.strip_prefix(project).unwrap_or(from);
-            beneath::inner(beneath::directory(project)?, name, Links::Inside)?
+            beneath::open_inside(beneath::directory(project)?, name, Links::Inside)?
         }
-        _ => beneath::directory(from)?,
+        (Scope::Project, None) => {
+            return Err(io::Error::other("a project's skill is not in the folder of a project"));
+        }
+        (Scope::Builtin | Scope::User, _) => beneath::directory(from)?,
     };
     let mut room = MAX_SKILL_BYTES;
     for resource in &skill.resources {

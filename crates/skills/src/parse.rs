@@ -1,12 +1,13 @@
 //! The text of a skill: YAML frontmatter between `---` lines, then markdown; or all of it YAML.
 //!
 //! Lenient where nothing is lost: keys in kebab or snake case, unknown keys, a list of tools as one
-//! string. Strict where a skill could not be called or chosen: name and description.
+//! string; with a warning also a name with spaces, and a value with a colon that is not in quotes. Strict where a skill could not be called or chosen: name and description.
 
 use std::str::FromStr;
 
 use serde::Deserialize;
 use windlass_core::axes::{PermissionProfile, UnknownValue};
+use windlass_core::model_text::neutralize;
 
 use crate::skill::{Context, Meta, SideEffects};
 use windlass_core::role::Role;
@@ -16,7 +17,7 @@ pub const MAX_NAME_CHARS: usize = 64;
 /// As the Agent Skills layout has it; every description is in every system prompt. A longer one is cut.
 pub const MAX_DESCRIPTION_CHARS: usize = 1024;
 
-/// Why a text is no skill.
+/// Why a text is not a skill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
     /// The line, where one is to blame.
@@ -30,8 +31,8 @@ impl ParseError {
         Self { line: None, reason: reason.into() }
     }
 
-    /// Blames the line of `yaml` that the named key stands on.
-    fn blaming(mut self, yaml: &str) -> Self {
+    /// Reports the line of `yaml` that has the named key.
+    fn at_key(mut self, yaml: &str) -> Self {
         let key = self.reason.split('`').nth(1).unwrap_or_default().to_owned();
         let snake = key.replace('-', "_");
         let stands = |line: &str| {
@@ -46,7 +47,7 @@ impl ParseError {
 
 /// A skill's text, read.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Parsed {
+pub struct ParsedSkill {
     /// What it says about itself.
     pub meta: Meta,
     /// The instructions alone.
@@ -89,26 +90,27 @@ enum OneOrMany {
 }
 
 /// Reads a markdown skill; `fallback` names it where it does not name itself.
-pub fn parse_markdown(text: &str, fallback: &str) -> Result<Parsed, ParseError> {
+pub fn parse_markdown(text: &str, fallback: &str) -> Result<ParsedSkill, ParseError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (front, body) = split(text)?;
     let placed = |error: ParseError| {
         // The fence is a line, too; what is missing altogether is missed there.
-        let ParseError { line, reason } = error.blaming(front);
+        let ParseError { line, reason } = error.at_key(front);
         ParseError { line: Some(line.map_or(1, |line| line + 1)), reason }
     };
-    let read = read_keys(front).and_then(|keys| meta(keys, fallback));
-    let (meta, warning) = read.map_err(placed)?;
-    Ok(Parsed { meta, body: body.to_owned(), warning: warning.map(placed) })
+    let (keys, unquoted) = read_keys(front).map_err(placed)?;
+    let (meta, warning) = meta(keys, fallback).map_err(placed)?;
+    Ok(ParsedSkill { meta, body: body.to_owned(), warning: unquoted.or(warning).map(placed) })
 }
 
 /// Reads a skill that is all YAML, its instructions under `content`.
-pub fn parse_yaml(text: &str, fallback: &str) -> Result<Parsed, ParseError> {
+pub fn parse_yaml(text: &str, fallback: &str) -> Result<ParsedSkill, ParseError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut keys = read_keys(text)?;
+    let (mut keys, unquoted) = read_keys(text)?;
     let body = keys.content.take().ok_or_else(|| ParseError::new("`content` is missing"))?;
-    let (meta, warning) = meta(keys, fallback).map_err(|error| error.blaming(text))?;
-    Ok(Parsed { meta, body, warning: warning.map(|warning| warning.blaming(text)) })
+    let (meta, warning) = meta(keys, fallback).map_err(|error| error.at_key(text))?;
+    let warning = unquoted.or(warning).map(|warning| warning.at_key(text));
+    Ok(ParsedSkill { meta, body, warning })
 }
 
 /// Frontmatter and what follows it.
@@ -135,7 +137,37 @@ fn split(text: &str) -> Result<(&str, &str), ParseError> {
     Err(ParseError { line: Some(1), reason })
 }
 
-fn read_keys(yaml: &str) -> Result<Keys, ParseError> {
+/// The keys, and a warning where a value had to be put into quotes for them.
+fn read_keys(yaml: &str) -> Result<(Keys, Option<ParseError>), ParseError> {
+    let error = match read_yaml(yaml) {
+        Ok(keys) => return Ok((keys, None)),
+        Err(error) => error,
+    };
+    // What is wrong with the text as it is says more than what is wrong with ours.
+    let (quoted, key) = quoted(yaml).ok_or_else(|| error.clone())?;
+    let keys = read_yaml(&quoted).map_err(|_| error)?;
+    let reason = format!("the value of `{key}` holds a colon and belongs in quotes");
+    Ok((keys, Some(ParseError::new(reason))))
+}
+
+/// The same YAML with quotes around each one-line value that holds a colon without them, and the key of the first one.
+fn quoted(yaml: &str) -> Option<(String, String)> {
+    let mut first = None;
+    let lines = yaml.lines().map(|line| {
+        let Some((key, value)) = line.split_once(": ") else { return line.to_owned() };
+        let is_key = key.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
+        let is_plain = value.trim_start().starts_with(|c: char| c.is_alphanumeric());
+        if key.is_empty() || !is_key || !is_plain || !value.contains(':') {
+            return line.to_owned();
+        }
+        first.get_or_insert_with(|| key.to_owned());
+        format!("{key}: '{}'", value.trim().replace('\'', "''"))
+    });
+    let text = lines.collect::<Vec<_>>().join("\n");
+    Some((text, first?))
+}
+
+fn read_yaml(yaml: &str) -> Result<Keys, ParseError> {
     serde_saphyr::from_str(yaml).map_err(|error| {
         let line = error.location().map(|at| at.line()).filter(|&line| line > 0);
         let text = error.without_snippet().to_string();
@@ -147,14 +179,14 @@ fn read_keys(yaml: &str) -> Result<Keys, ParseError> {
 
 /// What a skill says about itself, and what should be better.
 fn meta(keys: Keys, fallback: &str) -> Result<(Meta, Option<ParseError>), ParseError> {
-    let name = keys.name.unwrap_or_else(|| fallback.to_owned());
-    check_name(&name)?;
-    let mut description = keys.description.unwrap_or_default().trim().to_owned();
+    let (name, renamed) = usable_name(keys.name, fallback)?;
+    // Agents read it in their prompts, from skills that nobody may have looked at.
+    let mut description = neutralize(keys.description.unwrap_or_default().trim());
     if description.is_empty() {
         return Err(ParseError::new("`description` is missing"));
     }
     let length = description.chars().count();
-    let warning = (length > MAX_DESCRIPTION_CHARS).then(|| {
+    let cut = (length > MAX_DESCRIPTION_CHARS).then(|| {
         let kept: String = description.chars().take(MAX_DESCRIPTION_CHARS - 1).collect();
         description = format!("{}…", kept.trim_end());
         ParseError::new(format!(
@@ -182,7 +214,22 @@ fn meta(keys: Keys, fallback: &str) -> Result<(Meta, Option<ParseError>), ParseE
         genesis_scope: keys.genesis_scope,
         hooks: keys.hooks,
     };
-    Ok((meta, warning))
+    Ok((meta, renamed.or(cut)))
+}
+
+/// The name that a skill gives itself. One with spaces is a title: the name is that of its place then.
+fn usable_name(
+    name: Option<String>,
+    fallback: &str,
+) -> Result<(String, Option<ParseError>), ParseError> {
+    let name = name.unwrap_or_else(|| fallback.to_owned());
+    let Err(error) = check_name(&name) else { return Ok((name, None)) };
+    let is_title = name.contains(' ') && check_name(&name.replace(' ', "-")).is_ok();
+    if !is_title || check_name(fallback).is_err() {
+        return Err(error);
+    }
+    let reason = format!("`name` `{name}` holds spaces; the skill is called `{fallback}`");
+    Ok((fallback.to_owned(), Some(ParseError::new(reason))))
 }
 
 /// One word of a closed set.

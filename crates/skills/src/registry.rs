@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::mirror::SkillMirror;
 use crate::skill::Scope;
 use crate::watch::{self, Watch};
-use crate::{Approved, Problem, Skills};
+use crate::{ApprovalFn, Problem, Skills};
 
 /// The skills as they are now. Cheap to clone; all clones are one registry.
 #[derive(Clone)]
@@ -26,7 +26,7 @@ struct Inner {
     places: Vec<(PathBuf, Scope)>,
     /// The only skills that it has; all there are without.
     only: Option<Vec<String>>,
-    approved: Approved,
+    approved: ApprovalFn,
     mirror: Option<SkillMirror>,
     current: Mutex<Arc<Skills>>,
     replaced: Condvar,
@@ -38,7 +38,7 @@ impl SkillRegistry {
     /// Reads these directories, later ones winning, and keeps `mirror` as agents are to see them.
     pub fn open(
         places: Vec<(PathBuf, Scope)>,
-        approved: Approved,
+        approved: ApprovalFn,
         mirror: Option<SkillMirror>,
     ) -> Self {
         let registry = Self::holding(Skills::default(), None, places, approved, mirror);
@@ -49,7 +49,7 @@ impl SkillRegistry {
     /// The same, following its files for as long as a clone of it lives.
     pub fn follow(
         places: Vec<(PathBuf, Scope)>,
-        approved: Approved,
+        approved: ApprovalFn,
         mirror: Option<SkillMirror>,
     ) -> Self {
         Self::follow_only(None, places, approved, mirror)
@@ -59,7 +59,7 @@ impl SkillRegistry {
     pub fn follow_only(
         only: Option<Vec<String>>,
         places: Vec<(PathBuf, Scope)>,
-        approved: Approved,
+        approved: ApprovalFn,
         mirror: Option<SkillMirror>,
     ) -> Self {
         let mut registry = Self::holding(Skills::default(), only, places, approved, mirror);
@@ -76,7 +76,7 @@ impl SkillRegistry {
         skills: Skills,
         only: Option<Vec<String>>,
         places: Vec<(PathBuf, Scope)>,
-        approved: Approved,
+        approved: ApprovalFn,
         mirror: Option<SkillMirror>,
     ) -> Self {
         let (current, replaced) = (Mutex::new(Arc::new(skills)), Condvar::new());
@@ -118,7 +118,7 @@ impl SkillRegistry {
         let before = self.current();
         let mut after = Skills::load_over(&self.inner.places, &self.inner.approved, &before);
         if let Some(only) = &self.inner.only {
-            after = after.among(only);
+            after = after.subset(only);
         }
         for problem in after.problems().iter().filter(|one| !before.problems().contains(one)) {
             report(problem);

@@ -37,3 +37,17 @@ pub fn read_text(path: &Path, limit: u64) -> io::Result<String> {
     String::from_utf8(read(path, limit)?)
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not text in UTF-8"))
 }
+
+/// The same of a file that is read for agents: only where it really lies below a directory, because nobody but a person
+/// chooses which of their other files a model sees.
+pub fn read_text_in(top: &Path, path: &Path, limit: u64) -> io::Result<String> {
+    match lies_in(top, path)? {
+        true => read_text(path, limit),
+        false => Err(io::Error::other("a link leads out of the project")),
+    }
+}
+
+/// Whether a path leads to something below a directory, whatever links are in it.
+pub fn lies_in(top: &Path, path: &Path) -> io::Result<bool> {
+    Ok(path.canonicalize()?.starts_with(top.canonicalize()?))
+}

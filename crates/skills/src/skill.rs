@@ -131,7 +131,12 @@ impl Skill {
         for_role && self.meta.permission_profile <= viewer.profile
     }
 
-    /// Its folder; a lone file has none.
+    /// Whether both have one name. Case does not count: a person reads `Mine` and `mine` as one skill.
+    pub(crate) fn has_name_of(&self, other: &Self) -> bool {
+        self.meta.name.eq_ignore_ascii_case(&other.meta.name)
+    }
+
+    /// Its folder; `None` for a skill that is one file.
     pub fn folder(&self) -> Option<&std::path::Path> {
         let is_folder = self.path.file_name().is_some_and(|name| name == "SKILL.md");
         if is_folder { self.path.parent() } else { None }

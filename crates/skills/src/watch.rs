@@ -16,7 +16,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender, TrySendError
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use notify::event::{Event, EventKind, ModifyKind};
+use notify::event::{AccessKind, AccessMode, Event, EventKind, ModifyKind};
 
 use crate::registry::SkillRegistry;
 use watch_set::{Interest, WatchSet};
@@ -107,7 +107,7 @@ impl Hub {
             let follower = followed.registries.get(&id);
             !followed.refused && follower.is_some_and(|one| !one.is_watched)
         };
-        // Whether the time was up makes no difference: the files are read once more after the watches stand.
+        // Whether the time was up makes no difference: the files are read once more after the watches are set.
         let _ = self.watched.wait_timeout_while(self.lock(), START_WAIT, waits);
     }
 
@@ -129,11 +129,14 @@ struct Events {
 impl Events {
     fn receive(&self, event: notify::Result<Event>) {
         let event = event.unwrap_or_else(|_| Event::new(EventKind::Other));
+        if is_only_a_look(&event) {
+            return;
+        }
         let is_lost = event.need_rescan() || matches!(event.kind, EventKind::Other);
         if is_lost && self.lost.swap(true, Ordering::Relaxed) {
             return;
         }
-        // Most of what happens in a workspace is no skill's; the thread sleeps through it.
+        // Most changes in a workspace are not about skills; the thread ignores them.
         let concerns = |path: &PathBuf| self.interest().concerns(path);
         if (is_lost || event.paths.iter().any(concerns))
             && let Err(TrySendError::Full(_)) = self.signals.try_send(event)
@@ -151,6 +154,13 @@ impl Events {
     fn interest(&self) -> MutexGuard<'_, Interest> {
         self.interest.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Every command and every read opens directories, which changes nothing. A file that was open for writing may have
+/// changed.
+fn is_only_a_look(event: &Event) -> bool {
+    let EventKind::Access(access) = event.kind else { return false };
+    !event.need_rescan() && access != AccessKind::Close(AccessMode::Write)
 }
 
 /// Every registry that is followed. Its lock is held for moments only, and never while the watcher is spoken to.
@@ -286,7 +296,7 @@ impl WatchThread {
         self.watched.notify_all();
     }
 
-    /// Watches what a registry wants now; the old watches last until the new ones stand. A directory that disappears
+    /// Watches what a registry wants now; the old watches last until the new ones are set. A directory that disappears
     /// meanwhile is not in the next list.
     fn set_watches(&mut self, id: u64, registry: &SkillRegistry) {
         let mut watch_set = WatchSet::by(registry);

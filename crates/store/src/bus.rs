@@ -100,7 +100,7 @@ impl Bus<'_> {
     /// Gives entries that no consumer has to one, oldest first.
     pub async fn take(self, read: BusRead, at: Timestamp) -> Result<Vec<BusEntry>, Error> {
         self.store
-            .write(Level::Written, move |tx| give(tx, &read, "consumer IS NULL", None, at))
+            .write(Level::Written, move |tx| assign(tx, &read, "consumer IS NULL", None, at))
             .await
     }
 
@@ -112,7 +112,7 @@ impl Bus<'_> {
         at: Timestamp,
     ) -> Result<Vec<BusEntry>, Error> {
         let idle = "consumer IS NOT NULL AND taken_at <= ?";
-        self.store.write(Level::Written, move |tx| give(tx, &read, idle, Some(since), at)).await
+        self.store.write(Level::Written, move |tx| assign(tx, &read, idle, Some(since), at)).await
     }
 
     /// Removes an entry that was dealt with.
@@ -171,7 +171,7 @@ impl Bus<'_> {
     }
 }
 
-fn give(
+fn assign(
     tx: &Connection,
     read: &BusRead,
     condition: &str,

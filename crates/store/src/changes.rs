@@ -1,7 +1,7 @@
 //! Notices that something was committed, by this process or another.
 //!
 //! Own commits are counted at once. Other processes' commits are found by the writer thread, which reads
-//! `PRAGMA data_version` every 100 ms while somebody listens (§15.4). A notice says that something changed, not
+//! `PRAGMA data_version` at intervals of `FAST_POLL` while somebody asks for it, and of `POLL` otherwise (§15.4). A notice says that something changed, not
 //! what: listeners read from their own cursor. Mail is counted separately, because every waiting task listens
 //! for it: a process with many tasks must not wake them all at each other's commits.
 
@@ -13,8 +13,8 @@ use crate::{Error, Mailbox, Store};
 #[derive(Clone)]
 pub struct Changes {
     count: watch::Receiver<u64>,
-    close: watch::Sender<()>,
-    /// Held by those who watch closely.
+    fast: watch::Sender<()>,
+    /// Held by those who need the fast poll.
     _watching: Option<watch::Receiver<()>>,
 }
 
@@ -38,13 +38,13 @@ fn listen(store: &Store, counter: &watch::Sender<u64>) -> Changes {
     if let Some(writer) = &store.inner.writer {
         writer.poll_from_now();
     }
-    Changes { count, close: store.inner.counters.close.clone(), _watching: None }
+    Changes { count, fast: store.inner.counters.fast.clone(), _watching: None }
 }
 
 impl Changes {
     /// The same, for somebody who watches: other processes' commits are noticed sooner, which costs wake-ups.
-    pub fn closely(self) -> Self {
-        Self { _watching: Some(self.close.subscribe()), ..self }
+    pub fn with_fast_poll(self) -> Self {
+        Self { _watching: Some(self.fast.subscribe()), ..self }
     }
 
     /// Waits for the next notice; several commits may be one notice.
@@ -63,7 +63,7 @@ impl Changes {
 pub(crate) struct ChangeCounters {
     commits: watch::Sender<u64>,
     mail: watch::Sender<u64>,
-    close: watch::Sender<()>,
+    fast: watch::Sender<()>,
 }
 
 impl ChangeCounters {
@@ -71,7 +71,7 @@ impl ChangeCounters {
         Self {
             commits: watch::Sender::new(0),
             mail: watch::Sender::new(0),
-            close: watch::Sender::new(()),
+            fast: watch::Sender::new(()),
         }
     }
 
@@ -93,7 +93,7 @@ impl ChangeCounters {
 
     /// Whether somebody watches, and wants to know soon.
     pub(crate) fn is_watched(&self) -> bool {
-        self.close.receiver_count() > 0
+        self.fast.receiver_count() > 0
     }
 
     pub(crate) fn has_listeners(&self) -> bool {

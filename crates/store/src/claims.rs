@@ -1,4 +1,4 @@
-//! Which worker edits what (MS-212). Rows beside the journal: they hold only while their task gives signs of life.
+//! Which worker edits what (MS-212). Rows beside the journal: they hold only while their task sends heartbeats.
 
 use jiff::{SignedDuration, Timestamp};
 use rusqlite::Connection;
@@ -10,7 +10,7 @@ use crate::row::{self, Columns};
 use crate::words::LIVE;
 use crate::{Error, Level, Store, Tasks};
 
-/// A claim holds while its task has given a sign of life this recently (O-52).
+/// A claim holds while its task has sent a heartbeat this recently (O-52).
 pub const CLAIM_HOLDS: SignedDuration = SignedDuration::from_secs(90);
 
 /// A claim, and who holds it.
@@ -19,7 +19,7 @@ pub struct HeldClaim {
     pub task: TaskId,
     pub claim: Claim,
     pub claimed_at: Timestamp,
-    /// When the holder last gave a sign of life.
+    /// When the holder last sent a heartbeat.
     pub last_heartbeat_at: Option<Timestamp>,
 }
 

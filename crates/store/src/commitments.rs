@@ -4,7 +4,9 @@
 //! - An order is decided in the transaction that records it, on the stream as it is then. Of two that cannot both hold,
 //!   the second is refused.
 //! - The content of a piece of evidence is on disk before an event names it.
+//! - Neither events nor evidence hold a key of ours.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
@@ -15,14 +17,17 @@ use windlass_core::commitment::{
     EvidenceCaptured, EvidenceKind, MAX_EVIDENCE_BYTES, Order, Party, Refusal, Verdict,
     check_title,
 };
+use windlass_core::event::EVENT_VERSION;
+use windlass_core::hash::sha256;
 use windlass_core::id::{CommitmentId, EvidenceId, SessionId, TaskId};
+use windlass_core::secrets::Secrets;
 
 use crate::error::Fault;
-use crate::files::{sha256, write_whole};
-use crate::journal::chain::{COLUMNS, Chain, Stored};
+use crate::files::write_whole;
+use crate::journal::chain::{COLUMNS, Chain, StoredRow};
 use crate::projections::LedgerRecord;
 use crate::row::Columns;
-use crate::words::{COMMITMENT_APPROVED, COMMITMENT_CLAIMED, COMMITMENT_SUBMITTED};
+use crate::words::{COMMITMENT_APPROVED, HELD};
 use crate::{Error, Level, Store, journal, projections};
 
 /// Commitments that a list has at most.
@@ -60,6 +65,19 @@ pub struct CommitmentFilter {
     pub state: Option<CommitmentState>,
     pub session: Option<SessionId>,
     pub claimed_by: Option<Party>,
+    /// Whose they are.
+    pub user: Option<String>,
+    /// Only those after this place.
+    pub after: Option<CommitmentPlace>,
+    /// At most this many.
+    pub limit: Option<u32>,
+}
+
+/// Where a list of commitments is continued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommitmentPlace {
+    pub created_at: Timestamp,
+    pub id: CommitmentId,
 }
 
 /// A piece of evidence to be kept.
@@ -84,6 +102,7 @@ impl Commitments<'_> {
         opened: CommitmentOpened,
     ) -> Result<Commitment, Error> {
         check_title(&opened.title, &opened.body)?;
+        let opened = self.store.secrets().clean_value(opened);
         self.store
             .write(Level::Synced, move |tx| {
                 if let Some((known, _)) = fold(tx, id)? {
@@ -92,7 +111,7 @@ impl Commitments<'_> {
                 let mut chain = Chain::default();
                 let event = CommitmentEvent::Opened(opened);
                 append(tx, id, at, event, &mut chain)?;
-                Ok(existing(tx, id)?.0)
+                Ok(require(tx, id)?.0)
             })
             .await
     }
@@ -106,13 +125,15 @@ impl Commitments<'_> {
         order: Order,
         key: Option<String>,
     ) -> Result<Commitment, Error> {
+        let secrets = self.store.secrets().known();
         self.store
             .write(Level::Synced, move |tx| {
-                let (commitment, mut chain) = existing(tx, id)?;
+                let (commitment, mut chain) = require(tx, id)?;
                 let decided = commitment.decide(&by, order, key).map_err(Error::from)?;
                 let Some(event) = decided else { return Ok(commitment) };
+                let event = without_keys(&secrets, event);
                 append(tx, id, at, event, &mut chain)?;
-                Ok(existing(tx, id)?.0)
+                Ok(require(tx, id)?.0)
             })
             .await
     }
@@ -154,7 +175,7 @@ impl Commitments<'_> {
 
     /// A commitment with its evidence.
     pub fn get(self, id: CommitmentId) -> Result<Commitment, Error> {
-        self.store.read(|tx| Ok(existing(tx, id)?.0))
+        self.store.read(|tx| Ok(require(tx, id)?.0))
     }
 
     /// Commitments, the newest first.
@@ -165,6 +186,7 @@ impl Commitments<'_> {
             ("state", filter.state.map(|state| state.to_string())),
             ("session_id", filter.session.map(|id| id.to_string())),
             ("claimed_by", filter.claimed_by.as_ref().map(Party::to_string)),
+            ("user_id", filter.user.clone()),
         ];
         for (column, value) in wanted {
             if let Some(value) = value {
@@ -172,12 +194,18 @@ impl Commitments<'_> {
                 values.push(Box::new(value));
             }
         }
-        sql += &format!(" ORDER BY created_at DESC, id DESC LIMIT {MAX_LISTED}");
+        if let Some(place) = filter.after {
+            sql += " AND (created_at, id) < (?, ?)";
+            values.push(Box::new(crate::row::instant(place.created_at)));
+            values.push(Box::new(place.id.to_string()));
+        }
+        let limit = filter.limit.unwrap_or(MAX_LISTED);
+        sql += &format!(" ORDER BY created_at DESC, id DESC LIMIT {limit}");
         self.store.read(|tx| rows(tx, &sql, rusqlite::params_from_iter(values.iter())))
     }
 
-    /// What is claimed for a session: by one of its tasks, or by the person whose it is.
-    pub fn held_in(
+    /// What is claimed for a session: by one of its tasks, or by the owner of the session.
+    pub fn claimed_in(
         self,
         session: SessionId,
         user: Option<&str>,
@@ -187,7 +215,7 @@ impl Commitments<'_> {
                 tx,
                 &format!(
                     "SELECT * FROM commitments
-                     WHERE state IN ('{COMMITMENT_CLAIMED}', '{COMMITMENT_SUBMITTED}')
+                     WHERE {HELD}
                      AND (claimed_by = ?1 OR claimed_by IN (SELECT id FROM tasks WHERE session_id = ?2))
                  ORDER BY created_at, id"
                 ),
@@ -208,8 +236,7 @@ impl Commitments<'_> {
                 &format!(
                     "SELECT * FROM commitments WHERE session_id = ?2
                      OR claimed_by IN (SELECT id FROM tasks WHERE session_id = ?2)
-                     OR (claimed_by = ?1
-                         AND state IN ('{COMMITMENT_CLAIMED}', '{COMMITMENT_SUBMITTED}'))
+                     OR (claimed_by = ?1 AND {HELD})
                  ORDER BY created_at, id"
                 ),
                 (user, session.to_string()),
@@ -239,7 +266,11 @@ impl Commitments<'_> {
         self.store.dir().evidence().join(hash)
     }
 
-    fn keep(self, at: Timestamp, by: &Actor, new: NewProof) -> Result<Evidence, Error> {
+    fn keep(self, at: Timestamp, by: &Actor, mut new: NewProof) -> Result<Evidence, Error> {
+        let secrets = self.store.secrets();
+        new.uri = new.uri.map(|uri| secrets.clean(&uri));
+        new.description = secrets.clean(&new.description);
+        new.content = new.content.map(|content| secrets.clean_bytes(&content));
         let size = new.content.as_ref().map_or(0, Vec::len);
         if size > MAX_EVIDENCE_BYTES {
             let (what, limit) = ("the content of the evidence", MAX_EVIDENCE_BYTES);
@@ -265,7 +296,17 @@ impl Commitments<'_> {
     }
 }
 
-fn existing(tx: &Connection, id: CommitmentId) -> Result<(Commitment, Chain), Fault> {
+fn without_keys(secrets: &Secrets, event: CommitmentEvent) -> CommitmentEvent {
+    let (kind, body) = event.parts();
+    match secrets.redact(&body) {
+        Cow::Borrowed(_) => event,
+        Cow::Owned(clean) => {
+            CommitmentEvent::from_parts(kind, EVENT_VERSION, &clean).unwrap_or(event)
+        }
+    }
+}
+
+fn require(tx: &Connection, id: CommitmentId) -> Result<(Commitment, Chain), Fault> {
     fold(tx, id)?.ok_or_else(|| Error::UnknownCommitment(id.to_string()).into())
 }
 
@@ -275,7 +316,7 @@ fn fold(tx: &Connection, id: CommitmentId) -> Result<Option<(Commitment, Chain)>
     let mut rows = statement.query([id.to_string()])?;
     let (mut chain, mut events) = (Chain::default(), Vec::new());
     while let Some(row) = rows.next()? {
-        let stored = Stored::read(row)?;
+        let stored = StoredRow::read(row)?;
         chain.follow(&stored)?;
         let record = stored.ledger_record(Some(id))?;
         events.push((record.at, record.event));
@@ -314,12 +355,12 @@ fn rows(
             title: of.raw("title")?,
             state: of.text("state")?,
             opened_by: of.text("opened_by")?,
-            claimed_by: of.maybe("claimed_by")?,
-            verdict: of.maybe("verdict")?,
+            claimed_by: of.optional("claimed_by")?,
+            verdict: of.optional("verdict")?,
             verdict_reason: reason.filter(|reason| !reason.is_empty()),
             evidence_count: usize::try_from(of.raw::<i64>("evidence_count")?).unwrap_or(0),
-            session_id: of.maybe("session_id")?,
-            task_id: of.maybe("task_id")?,
+            session_id: of.optional("session_id")?,
+            task_id: of.optional("task_id")?,
             project: of.raw("project")?,
             user_id: of.raw("user_id")?,
             created_at: of.text("created_at")?,
@@ -329,7 +370,7 @@ fn rows(
     Ok(found)
 }
 
-impl Stored {
+impl StoredRow {
     /// The commitment whose stream it belongs to.
     pub(crate) fn commitment(&self) -> Option<CommitmentId> {
         std::str::from_utf8(&self.stream).ok()?.parse().ok()

@@ -12,11 +12,14 @@ use serde::{Deserialize, Serialize};
 use windlass_core::message::Prelude;
 
 use crate::error::Fault;
-use crate::journal::chain::{self, Hash, Stored};
+use crate::journal::chain::{self, Hash, StoredRow};
 use crate::row;
 
 /// A part shorter than this is kept in the list itself: a row of its own would be longer.
 const INLINE_BYTES: usize = 256;
+
+/// What is wrong with an event whose prompt cannot be put together.
+const DAMAGED_PROMPT: &str = "its prompt is missing or damaged";
 
 /// What a prelude is put together from.
 #[derive(Serialize, Deserialize)]
@@ -39,17 +42,17 @@ pub(crate) fn keep(tx: &Connection, prelude: &Prelude) -> Result<Hash, Fault> {
     let system: Result<_, Fault> =
         sections(&prelude.system).into_iter().map(|section| part(tx, section)).collect();
     let parts = Parts { system: system?, tools: part(tx, &row::json(&prelude.tools))? };
-    put(tx, &row::json(&parts))
+    insert(tx, &row::json(&parts))
 }
 
 /// The body of an event with its prelude in it, as every reader knows it.
 pub(crate) fn expand(
     tx: &Connection,
-    stored: &Stored,
+    stored: &StoredRow,
     mut body: String,
     hash: Hash,
 ) -> Result<String, Fault> {
-    let missing = || stored.damaged("its prompt is missing or damaged");
+    let missing = || stored.damaged(DAMAGED_PROMPT);
     let parts: Parts =
         serde_json::from_str(&get(tx, hash)?.ok_or_else(missing)?).map_err(|_| missing())?;
     let text = |part: StoredText| match part {
@@ -68,7 +71,42 @@ pub(crate) fn expand(
     Ok(body)
 }
 
-/// Removes what no event names any more; returns how many contents that were.
+/// The first event of each content that is missing or damaged.
+pub(crate) fn damaged_events(tx: &Connection) -> Result<Vec<Fault>, Fault> {
+    let mut statement = tx.prepare(
+        "SELECT journal.content, streams.name, journal.seq, min(journal.pos)
+         FROM journal JOIN streams ON streams.id = journal.stream
+         WHERE journal.content IS NOT NULL GROUP BY journal.content",
+    )?;
+    let mut rows = statement.query([])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        if !is_whole(tx, row.get(0)?)? {
+            let (stream, seq): (String, i64) = (row.get(1)?, row.get(2)?);
+            let seq = u64::try_from(seq).unwrap_or_default();
+            found.push(chain::damaged(stream.as_bytes(), seq, row.get(3)?, DAMAGED_PROMPT));
+        }
+    }
+    Ok(found)
+}
+
+/// Whether a list of parts and all that it names can be read.
+fn is_whole(tx: &Connection, hash: Hash) -> Result<bool, Fault> {
+    let list = get(tx, hash)?.and_then(|list| serde_json::from_str::<Parts>(&list).ok());
+    let Some(Parts { system, tools }) = list else { return Ok(false) };
+    for part in system.into_iter().chain([tools]) {
+        if let StoredText::Kept(hex) = part {
+            let hash = u128::from_str_radix(&hex, 16).map(u128::to_be_bytes);
+            let Ok(hash) = hash else { return Ok(false) };
+            if get(tx, hash)?.is_none() {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// Removes what no event names; returns how many contents that were.
 pub(crate) fn sweep(tx: &Connection) -> Result<usize, Fault> {
     let mut used: Vec<Hash> = Vec::new();
     let mut statement =
@@ -111,18 +149,18 @@ fn part(tx: &Connection, text: &str) -> Result<StoredText, Fault> {
     if text.len() < INLINE_BYTES {
         return Ok(StoredText::Text(text.to_owned()));
     }
-    let hash = put(tx, text)?;
+    let hash = insert(tx, text)?;
     Ok(StoredText::Kept(format!("{:032x}", u128::from_be_bytes(hash))))
 }
 
-fn put(tx: &Connection, text: &str) -> Result<Hash, Fault> {
+fn insert(tx: &Connection, text: &str) -> Result<Hash, Fault> {
     let hash = chain::hash(text.as_bytes());
     tx.prepare_cached("INSERT INTO contents (hash, body) VALUES (?1, ?2) ON CONFLICT DO NOTHING")?
         .execute((hash, text))?;
     Ok(hash)
 }
 
-/// A content; `None` when there is none, or when it is not what its hash says.
+/// A content; `None` if it is missing, or is not what its hash says.
 fn get(tx: &Connection, hash: Hash) -> Result<Option<String>, Fault> {
     let found: Option<Vec<u8>> = tx
         .prepare_cached("SELECT CAST(body AS BLOB) FROM contents WHERE hash = ?1")?

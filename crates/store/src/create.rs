@@ -12,14 +12,14 @@ use crate::{Error, Level, Store, Tasks, projections, ready_index, row, session_s
 
 /// What became of a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Created {
+pub enum Creation {
     /// The task exists now.
     New(TaskId),
     /// The same command had created this task before.
     Already(TaskId),
 }
 
-impl Created {
+impl Creation {
     /// The task of the submission.
     pub const fn task(self) -> TaskId {
         match self {
@@ -31,7 +31,7 @@ impl Created {
 impl Tasks<'_> {
     /// Creates a task and, when it is missing, its session; synced. A repeated `command_id` creates
     /// nothing and names the task that it created first.
-    pub async fn create(self, at: Timestamp, created: TaskCreated) -> Result<Created, Error> {
+    pub async fn create(self, at: Timestamp, created: TaskCreated) -> Result<Creation, Error> {
         let task = created.command.task_id;
         if created.parent.is_some() || created.root != task {
             return Err(Error::WrongTree { task, root: created.root });
@@ -53,14 +53,14 @@ pub(crate) fn create(
     tx: &Connection,
     at: Timestamp,
     created: TaskCreated,
-) -> Result<Created, Fault> {
+) -> Result<Creation, Fault> {
     let task = created.command.task_id;
     let existing: Option<String> = tx
         .prepare_cached("SELECT id FROM tasks WHERE command_id = ?1")?
         .query_row([created.command.command_id.to_string()], |row| row.get(0))
         .optional()?;
     if let Some(existing) = existing {
-        return Ok(Created::Already(row::parse("tasks", &existing)?));
+        return Ok(Creation::Already(row::parse("tasks", &existing)?));
     }
     let exists: bool = tx
         .prepare_cached("SELECT EXISTS (SELECT 1 FROM tasks WHERE id = ?1)")?
@@ -75,5 +75,5 @@ pub(crate) fn create(
     projections::update_tail(tx, &record, &tail)?;
     session_stream::follow_creation(tx, &record)?;
     ready_index::follow(tx, root, task, TaskStatus::Todo, &[record])?;
-    Ok(Created::New(task))
+    Ok(Creation::New(task))
 }

@@ -6,6 +6,9 @@ use windlass_core::id::TaskId;
 use crate::words::LIVE;
 use crate::{Error, Store, Tasks, row};
 
+/// The kind of trigger under which a deadline is remembered as acted on.
+pub const DEADLINE_TRIGGER: &str = "deadline";
+
 /// The deadlines of live tasks that nobody has acted on.
 #[derive(Clone, Copy)]
 pub struct Deadlines<'a> {
@@ -21,7 +24,7 @@ impl<'a> Tasks<'a> {
 
 impl Deadlines<'_> {
     /// Live tasks whose deadline has passed and has not been acted on, at most `limit`.
-    pub fn passed(self, now: Timestamp, limit: u32) -> Result<Vec<TaskId>, Error> {
+    pub fn overdue_tasks(self, now: Timestamp, limit: u32) -> Result<Vec<TaskId>, Error> {
         let sql = format!("{} AND deadline <= ?1 ORDER BY deadline LIMIT {limit}", deadlines());
         self.store.read(|tx| row::task_ids(tx, &sql, [row::instant(now)]))
     }
@@ -42,6 +45,6 @@ fn deadlines() -> String {
         "SELECT id FROM tasks
          WHERE deadline IS NOT NULL AND {LIVE}
              AND NOT EXISTS (SELECT 1 FROM triggers
-                             WHERE kind = 'deadline' AND triggers.id = tasks.id)"
+                             WHERE kind = '{DEADLINE_TRIGGER}' AND triggers.id = tasks.id)"
     )
 }

@@ -1,6 +1,7 @@
 //! The data directory: where each thing is. Only its owner can look inside (§15.15).
 
 use std::fs::{self, DirBuilder};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,18 +21,21 @@ pub struct DataDir {
 }
 
 impl DataDir {
-    /// Makes the directory at `root` and what belongs into it. A new or empty one is made private.
+    /// Makes the directory at `root` and what belongs in it. A new or empty one is made private.
     pub fn prepare(root: &Path) -> Result<Self, Error> {
         let unusable =
             |source| Error::Directory { path: root.to_owned(), source: Arc::new(source) };
         let is_new = is_new(root);
+        if root.exists() && !root.is_dir() {
+            return Err(unusable(io::ErrorKind::NotADirectory.into()));
+        }
         make(root).map_err(unusable)?;
         let root = fs::canonicalize(root).map_err(unusable)?;
         let dir = Self { root };
         if access(&dir.root, Access::WRITE_OK | Access::EXEC_OK).is_err() {
-            // Where a database exists, that it is read-only says more.
+            // A database that exists can still be read.
             return Err(match dir.database().exists() {
-                true => Error::ReadOnly { path: dir.database() },
+                true => Error::read_only(&dir.database()),
                 false => Error::DirectoryNotWritable { path: dir.root },
             });
         }
@@ -47,7 +51,7 @@ impl DataDir {
     }
 
     /// The directory at `root`, as it is.
-    pub(crate) fn existing(root: &Path) -> Result<Self, Error> {
+    pub(crate) fn open_existing(root: &Path) -> Result<Self, Error> {
         let root = fs::canonicalize(root).map_err(|source| Error::Directory {
             path: root.to_owned(),
             source: Arc::new(source),
@@ -66,7 +70,7 @@ impl DataDir {
     }
 
     /// Says that the database was made: one that is empty now has lost what was in it.
-    pub(crate) fn made_mark(&self) -> PathBuf {
+    pub(crate) fn creation_mark(&self) -> PathBuf {
         self.root.join("database.made")
     }
 
@@ -76,7 +80,7 @@ impl DataDir {
     }
 
     /// What the browsers of tasks are started again with.
-    pub fn browsing(&self) -> PathBuf {
+    pub fn browser_directory(&self) -> PathBuf {
         self.root.join("browser")
     }
 
@@ -133,10 +137,10 @@ impl DataDir {
 fn is_new(path: &Path) -> bool {
     match fs::read_dir(path) {
         Ok(mut entries) => entries.next().is_none(),
-        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
     }
 }
 
-fn make(path: &Path) -> std::io::Result<()> {
+fn make(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(PRIVATE).create(path)
 }

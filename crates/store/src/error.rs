@@ -8,10 +8,13 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use rusqlite::ffi::ErrorCode;
+use rustix::fs::{Access, access};
 use windlass_core::commitment::Refusal;
 use windlass_core::event::UnreadableEvent;
 use windlass_core::id::{QuestionId, SessionId, TaskId};
 use windlass_core::status::{IllegalMove, TaskStatus};
+
+use crate::schema;
 
 /// Why the store could not do what was asked.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -23,9 +26,10 @@ pub enum Error {
     /// No new file can be made in the data directory.
     #[error("data directory `{path}` is not writable")]
     DirectoryNotWritable { path: PathBuf },
-    /// The database can be read but not written.
-    #[error("database `{path}` is read-only")]
-    ReadOnly { path: PathBuf },
+    /// The database can be read but not written. `cause` is what has to be made writable: the file itself, one that
+    /// SQLite keeps beside it, or the directory of both.
+    #[error("database `{path}` is read-only{}", describe_cause(.path, .cause))]
+    ReadOnly { path: PathBuf, cause: PathBuf },
     /// The file belongs to another program.
     #[error("`{path}` is not a windlass database")]
     NotADatabase { path: PathBuf },
@@ -130,7 +134,7 @@ pub enum Error {
     /// Somebody has answered the question before.
     #[error("question `{question}` was already answered by `{by}`: {text}")]
     AlreadyAnswered { question: QuestionId, by: String, text: String, at: Timestamp },
-    /// The question needs no answer any more.
+    /// The question no longer needs an answer.
     #[error("question `{question}` is closed: {reason}")]
     QuestionClosed { question: QuestionId, reason: String },
     /// The segment cannot end like this: somebody wrote to the task, and it has not read that.
@@ -160,6 +164,13 @@ fn is_full(path: &Path) -> bool {
     rustix::fs::statvfs(dir).is_ok_and(|disk| disk.f_bavail == 0)
 }
 
+fn describe_cause(path: &Path, cause: &Path) -> String {
+    match path == cause {
+        true => String::new(),
+        false => format!(": `{}` is not writable", cause.display()),
+    }
+}
+
 fn describe_process(pid: u32) -> String {
     match pid {
         0 => "an unknown process".to_owned(),
@@ -180,14 +191,29 @@ impl Error {
         match error.sqlite_error_code() {
             Some(ErrorCode::DatabaseCorrupt) => Self::Corrupt { path, source: Arc::new(error) },
             Some(ErrorCode::NotADatabase) => Self::NotADatabase { path },
-            Some(ErrorCode::ReadOnly) => Self::ReadOnly { path },
+            Some(ErrorCode::ReadOnly) => Self::read_only(&path),
             Some(ErrorCode::DiskFull) => Self::Full { path },
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy { path },
+            Some(ErrorCode::CannotOpen)
+                if path.exists() && access(&path, Access::READ_OK).is_err() =>
+            {
+                Self::file(&path, io::ErrorKind::PermissionDenied.into())
+            }
             Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen) if is_full(&path) => {
                 Self::Full { path }
             }
             _ => Self::Database { path, source: Arc::new(error) },
         }
+    }
+
+    /// The database at `path` cannot be written, for the first reason that is found.
+    pub(crate) fn read_only(path: &Path) -> Self {
+        let directory = path.parent().map(Path::to_owned);
+        let companions = ["-shm", "-wal"].map(|suffix| schema::sibling_file(path, suffix));
+        let parts = directory.into_iter().chain([path.to_owned()]).chain(companions);
+        let is_closed = |part: &PathBuf| part.exists() && access(part, Access::WRITE_OK).is_err();
+        let cause = parts.into_iter().find(is_closed).unwrap_or_else(|| path.to_owned());
+        Self::ReadOnly { path: path.to_owned(), cause }
     }
 
     pub(crate) fn file(path: &Path, source: io::Error) -> Self {
@@ -197,13 +223,8 @@ impl Error {
     /// Whether the database itself failed, so that the whole transaction is undone. Anything else is the
     /// failure of one piece of work, which is undone alone.
     pub(crate) fn is_storage(&self) -> bool {
-        match self {
-            Self::ReadOnly { .. }
-            | Self::NotADatabase { .. }
-            | Self::Corrupt { .. }
-            | Self::Full { .. }
-            | Self::Busy { .. } => true,
-            Self::Database { source, .. } => matches!(
+        if let Self::Database { source, .. } = self {
+            return matches!(
                 source.sqlite_error_code(),
                 Some(
                     ErrorCode::SystemIoFailure
@@ -214,9 +235,16 @@ impl Error {
                         | ErrorCode::OperationInterrupted
                         | ErrorCode::InternalMalfunction
                 )
-            ),
-            _ => false,
+            );
         }
+        matches!(
+            self,
+            Self::ReadOnly { .. }
+                | Self::NotADatabase { .. }
+                | Self::Corrupt { .. }
+                | Self::Full { .. }
+                | Self::Busy { .. }
+        )
     }
 }
 

@@ -110,7 +110,7 @@ impl Health<'_> {
                         restore(tx, &one, &wanted)?;
                     }
                 }
-                // The writer takes back what has changed no row, and a new table is none.
+                // The writer rolls back a transaction that changed no row, and creating a table changes none.
                 tx.execute_batch(
                     "CREATE TEMP TABLE restored (row); INSERT INTO restored VALUES (1);
                      DROP TABLE restored;",
@@ -204,7 +204,7 @@ fn drift(wanted: &schema::Objects, found: &schema::Objects) -> Vec<SchemaDrift> 
     drifts.into_values().collect()
 }
 
-/// Space is no difference: SQLite keeps a statement as it was written.
+/// White space makes no difference: SQLite keeps a statement as it was written.
 fn is_same(one: &str, other: &str) -> bool {
     one.split_whitespace().eq(other.split_whitespace())
 }

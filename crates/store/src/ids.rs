@@ -61,12 +61,12 @@ impl Ids<'_> {
             .and_then(|id| id.ok_or_else(unknown))
     }
 
-    /// The same for a session; `None` when there is none.
+    /// The same for a session.
     pub fn session(self, text: &str) -> Result<Option<SessionId>, Error> {
         self.store.read(|tx| find(tx, ("sessions", "id"), SessionId::PREFIX, text))
     }
 
-    /// The same for a call of which an output is kept; `None` when there is none.
+    /// The same for a call of which an output is kept.
     pub fn output(self, text: &str) -> Result<Option<String>, Error> {
         self.store.read(|tx| find(tx, ("spawn_logs", "command_id"), CallId::PREFIX, text))
     }

@@ -15,12 +15,12 @@ use std::collections::hash_map::Entry;
 use jiff::Timestamp;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension};
-use windlass_core::event::{EVENT_VERSION, Event, Record};
+use windlass_core::event::{EVENT_VERSION, Event, Record, TaskCreated};
 use windlass_core::id::{SessionId, TaskId};
 
 use crate::error::Fault;
 use crate::{Error, Store, contents, projections};
-use chain::{At, COLUMNS, Chain, Hash, Stored};
+use chain::{COLUMNS, Chain, Hash, StoredRow, StoredTime};
 
 /// The size of one event's body; far more than any tool, reply or message may have.
 pub const MAX_EVENT_BYTES: usize = 16 * 1024 * 1024;
@@ -34,12 +34,24 @@ pub struct Journal<'a> {
 impl Journal<'_> {
     /// Everything in a task's journal; empty for a task that does not exist.
     pub fn of(self, task: TaskId) -> Result<Vec<Record>, Error> {
-        self.store.read(|tx| whole_of(tx, task))
+        self.store.read(|tx| all_records(tx, task))
     }
 
-    /// Up to `limit` records of a task after its event `seq`.
+    /// What a task was created with, read from its first event alone; `None` for a task that does not exist.
+    pub fn created(self, task: TaskId) -> Result<Option<TaskCreated>, Error> {
+        let first = self.after(task, 0, 1)?;
+        Ok(first.first().and_then(|record| record.event.created()).cloned())
+    }
+
+    /// Up to `limit` records of a task after its event `seq`. Where there are none, the journal must end there.
     pub fn after(self, task: TaskId, seq: u64, limit: usize) -> Result<Vec<Record>, Error> {
-        self.store.read(|tx| of_task(tx, task, seq, limit))
+        self.store.read(|tx| {
+            let records = of_task(tx, task, seq, limit)?;
+            if records.is_empty() {
+                check_end(tx, task)?;
+            }
+            Ok(records)
+        })
     }
 
     /// Up to `limit` records of all tasks after the cursor `pos`. They end before a damaged event; when it is the
@@ -158,11 +170,11 @@ pub(crate) fn append_row(
         let (bytes, limit) = (body.len(), MAX_EVENT_BYTES);
         return Err(Error::EventTooLarge { bytes, limit }.into());
     }
-    let stored = Stored {
+    let stored = StoredRow {
         pos: next_pos(tx)?,
         stream: stream.into_bytes(),
         seq: chain.seq + 1,
-        at: At::of(at),
+        at: StoredTime::of(at),
         kind: kind.as_bytes().to_vec(),
         version: EVENT_VERSION.into(),
         body: body.into_bytes(),
@@ -194,7 +206,7 @@ fn split(tx: &Connection, event: &Event) -> Result<Content, Fault> {
     Ok(Content { kind, body, hash })
 }
 
-fn insert(tx: &Connection, stored: &Stored, hash: Hash) -> Result<(), Fault> {
+fn insert(tx: &Connection, stored: &StoredRow, hash: Hash) -> Result<(), Fault> {
     // Our own texts are UTF-8.
     let text = |bytes: &[u8]| Value::Text(String::from_utf8_lossy(bytes).into());
     tx.prepare_cached(
@@ -204,7 +216,7 @@ fn insert(tx: &Connection, stored: &Stored, hash: Hash) -> Result<(), Fault> {
     .execute((
         stored.pos,
         stream_number(tx, &stored.stream)?,
-        whole(stored.seq),
+        to_sql_integer(stored.seq),
         &stored.at,
         text(&stored.kind),
         stored.version,
@@ -257,36 +269,47 @@ pub(crate) fn of_task(
     limit: usize,
 ) -> Result<Vec<Record>, Fault> {
     let stream = task.to_string();
-    let mut reading = Reading::after(tx, &stream, after)?;
+    let mut reading = StreamCursor::after(tx, &stream, after)?;
     let sql = format!(
         "SELECT {COLUMNS} FROM events WHERE stream = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3"
     );
     let mut statement = tx.prepare_cached(&sql)?;
-    let mut rows = statement.query((stream, whole(after), limit_of(limit)))?;
+    let mut rows = statement.query((stream, to_sql_integer(after), limit_of(limit)))?;
     let mut records = Vec::new();
     while let Some(row) = rows.next()? {
-        records.push(reading.record(tx, task, Stored::read(row)?)?);
+        records.push(reading.record(tx, task, StoredRow::read(row)?)?);
     }
     Ok(records)
 }
 
 /// Everything in a task's journal.
-pub(crate) fn whole_of(tx: &Connection, task: TaskId) -> Result<Vec<Record>, Fault> {
+pub(crate) fn all_records(tx: &Connection, task: TaskId) -> Result<Vec<Record>, Fault> {
     let records = of_task(tx, task, 0, usize::MAX)?;
-    check_end(tx, task, &records)?;
+    check_end(tx, task)?;
     Ok(records)
 }
 
-/// A task's row says how many events there are: the last ones may be gone.
-fn check_end(tx: &Connection, task: TaskId, records: &[Record]) -> Result<(), Fault> {
+/// A task's row says how many events there are and what the last checksum is: the last events may be gone, or all
+/// checksums.
+fn check_end(tx: &Connection, task: TaskId) -> Result<(), Fault> {
     let stream = task.to_string();
-    let kept: Option<i64> = tx
-        .prepare_cached("SELECT last_seq FROM tasks WHERE id = ?1")?
-        .query_row([&stream], |row| row.get(0))
+    let kept: Option<(i64, Option<Hash>)> = tx
+        .prepare_cached("SELECT last_seq, last_hash FROM tasks WHERE id = ?1")?
+        .query_row([&stream], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
-    let last = records.last().map_or(0, |record| record.seq);
-    match kept.is_some_and(|kept| kept.unsigned_abs() > last) {
-        true => Err(chain::damaged(stream.as_bytes(), last + 1, 0, "it is missing")),
+    let Some((kept, hash)) = kept else { return Ok(()) };
+    let last: Option<(i64, i64)> = tx
+        .prepare_cached("SELECT seq, pos FROM events WHERE stream = ?1 ORDER BY seq DESC LIMIT 1")?
+        .query_row([&stream], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    let (seq, pos) = last.map_or((0, 0), |(seq, pos)| (seq.unsigned_abs(), pos));
+    if kept.unsigned_abs() > seq {
+        return Err(chain::damaged(stream.as_bytes(), seq + 1, 0, "it is missing"));
+    }
+    let is_bare =
+        hash.is_some() && kept.unsigned_abs() == seq && hash_at(tx, &stream, seq)?.is_none();
+    match is_bare {
+        true => Err(chain::damaged(stream.as_bytes(), seq, pos, "it has no checksum")),
         false => Ok(()),
     }
 }
@@ -299,13 +322,13 @@ pub(crate) fn since(
     limit: usize,
 ) -> Result<Vec<Record>, Fault> {
     let mut records = Vec::new();
-    let mut streams: HashMap<TaskId, Reading> = HashMap::new();
+    let mut streams: HashMap<TaskId, StreamCursor> = HashMap::new();
     let (condition, of) = scope.condition();
     let sql = format!("SELECT {COLUMNS} FROM events WHERE {condition} ORDER BY pos LIMIT ?2");
     let mut statement = tx.prepare_cached(&sql)?;
     let mut rows = statement.query((pos, limit_of(limit), of))?;
     while let Some(row) = rows.next()? {
-        let stored = Stored::read(row)?;
+        let stored = StoredRow::read(row)?;
         let next = next_of_all(tx, &mut streams, stored);
         match next {
             Ok(record) => records.push(record),
@@ -331,9 +354,9 @@ fn since_of_kinds(
     let mut rows = statement.query((pos, limit_of(limit)))?;
     let mut events = Vec::new();
     while let Some(row) = rows.next()? {
-        let stored = Stored::read(row)?;
+        let stored = StoredRow::read(row)?;
         let pos = stored.pos;
-        match checked(tx, stored) {
+        match verify_row(tx, stored) {
             Ok(record) => events.push((pos, record.event)),
             Err(Fault::Store(Error::DamagedEvent { .. })) if !events.is_empty() => break,
             Err(fault) => return Err(fault),
@@ -343,7 +366,7 @@ fn since_of_kinds(
 }
 
 /// A row by itself, checked against the one before it in its stream.
-fn checked(tx: &Connection, stored: Stored) -> Result<Record, Fault> {
+fn verify_row(tx: &Connection, stored: StoredRow) -> Result<Record, Fault> {
     let Some(task) = stored.task() else { return Err(stored.damaged(UNREADABLE)) };
     let before = stored.seq.saturating_sub(1);
     let mut chain = Chain { seq: before, hash: hash_at(tx, &task.to_string(), before)? };
@@ -353,26 +376,28 @@ fn checked(tx: &Connection, stored: Stored) -> Result<Record, Fault> {
 
 fn next_of_all(
     tx: &Connection,
-    streams: &mut HashMap<TaskId, Reading>,
-    stored: Stored,
+    streams: &mut HashMap<TaskId, StreamCursor>,
+    stored: StoredRow,
 ) -> Result<Record, Fault> {
     let Some(task) = stored.task() else { return Err(stored.damaged(UNREADABLE)) };
     let reading = match streams.entry(task) {
         Entry::Occupied(known) => known.into_mut(),
-        Entry::Vacant(unknown) => {
-            unknown.insert(Reading::after(tx, &task.to_string(), stored.seq.saturating_sub(1))?)
-        }
+        Entry::Vacant(unknown) => unknown.insert(StreamCursor::after(
+            tx,
+            &task.to_string(),
+            stored.seq.saturating_sub(1),
+        )?),
     };
     reading.record(tx, task, stored)
 }
 
 /// Where one stream is being read.
-struct Reading {
+struct StreamCursor {
     chain: Chain,
     replies: u32,
 }
 
-impl Reading {
+impl StreamCursor {
     fn after(tx: &Connection, stream: &str, seq: u64) -> Result<Self, Fault> {
         if seq == 0 {
             return Ok(Self { chain: Chain::default(), replies: 0 });
@@ -381,7 +406,12 @@ impl Reading {
         Ok(Self { chain, replies: replies_up_to(tx, stream, seq)? })
     }
 
-    fn record(&mut self, tx: &Connection, task: TaskId, stored: Stored) -> Result<Record, Fault> {
+    fn record(
+        &mut self,
+        tx: &Connection,
+        task: TaskId,
+        stored: StoredRow,
+    ) -> Result<Record, Fault> {
         self.chain.follow(&stored)?;
         let mut record = stored.record(tx, task)?;
         record.iteration = count(&record.event, &mut self.replies);
@@ -393,7 +423,7 @@ impl Reading {
 fn hash_at(tx: &Connection, stream: &str, seq: u64) -> Result<Option<Hash>, Fault> {
     let hash: Option<Option<Hash>> = tx
         .prepare_cached("SELECT hash FROM events WHERE stream = ?1 AND seq = ?2")?
-        .query_row((stream, whole(seq)), |row| row.get(0))
+        .query_row((stream, to_sql_integer(seq)), |row| row.get(0))
         .optional()?;
     Ok(hash.flatten())
 }
@@ -402,12 +432,12 @@ fn replies_up_to(tx: &Connection, stream: &str, seq: u64) -> rusqlite::Result<u3
     tx.prepare_cached(
         "SELECT count(*) FROM events WHERE stream = ?1 AND seq <= ?2 AND kind = 'llm_response'",
     )?
-    .query_row((stream, whole(seq)), |row| row.get(0))
+    .query_row((stream, to_sql_integer(seq)), |row| row.get(0))
 }
 
 pub(crate) const UNREADABLE: &str = "it cannot be read";
 
-impl Stored {
+impl StoredRow {
     /// The task whose stream it belongs to.
     pub(crate) fn task(&self) -> Option<TaskId> {
         std::str::from_utf8(&self.stream).ok()?.parse().ok()
@@ -442,7 +472,7 @@ fn upcast(_version: u32, body: String) -> String {
     body
 }
 
-fn whole(seq: u64) -> i64 {
+fn to_sql_integer(seq: u64) -> i64 {
     i64::try_from(seq).unwrap_or(i64::MAX)
 }
 

@@ -67,16 +67,16 @@ use rusqlite::Connection;
 pub use bus::{Bus, BusEntry, BusRead, MAX_WAITING_ENTRIES};
 pub use changes::Changes;
 pub use claims::{CLAIM_HOLDS, Claims, HeldClaim};
-pub use commitments::{CommitmentFilter, CommitmentRow, Commitments, NewProof};
-pub use create::Created;
-pub use deadlines::Deadlines;
+pub use commitments::{CommitmentFilter, CommitmentPlace, CommitmentRow, Commitments, NewProof};
+pub use create::Creation;
+pub use deadlines::{DEADLINE_TRIGGER, Deadlines};
 pub use dir::DataDir;
 pub use error::Error;
 pub use health::{DriftKind, Health, SchemaDrift};
 pub use ids::Ids;
 pub use journal::{Journal, MAX_EVENT_BYTES, Scope};
 pub use leases::Leases;
-pub use mailbox::{Accepted, MAX_WAITING, Mailbox, RESERVED_WAITING};
+pub use mailbox::{Acceptance, MAX_WAITING, Mailbox, RESERVED_WAITING};
 pub use memories::{Memories, Memory, NewMemory};
 pub use outbox::{OutStream, Outbox, Outgoing, UserMessageCommand};
 pub use owner::{Owner, Owners, Singleton, Stream};
@@ -87,16 +87,16 @@ pub use planning::{
 pub use presence::ServicePresence;
 pub use questions::{QuestionRow, QuestionState, Questions};
 pub use rebuild::Projections;
-pub use retention::{FinishedTree, KeepReason, Pruned, Retention, RetentionPlan};
+pub use retention::{FinishedTree, KeepReason, PruneReport, Retention, RetentionPlan};
 pub use runtime::{Pulse, Runtime, RuntimeRow};
 pub use scheduler::{Scheduler, SchedulerRow};
 pub use schedules::{Advance, MAX_SCHEDULES, ScheduleRow, Schedules};
 pub use schema::{BUSY_WAIT, SCHEMA_VERSION};
 pub use secrets::SecretList;
 pub use session_stream::{SessionAppend, announcement};
-pub use sessions::{ModeTransition, SessionPlace, SessionRow, Sessions};
+pub use sessions::{ModeTransition, SessionFilter, SessionPlace, SessionRow, Sessions};
 pub use skill_proposals::{
-    EvidenceKind, NewEvidence, NewProposal, ProposalRow, ProposalStatus, Repeated, SkillProposals,
+    EvidenceKind, NewEvidence, NewProposal, ProposalRow, ProposalStatus, Recurrence, SkillProposals,
 };
 pub use standing_rules::{MAX_STANDING_RULES, NewStandingRule, StandingRule, StandingRules};
 pub use sums::{Sum, Sums};
@@ -125,7 +125,7 @@ pub struct Options {
     pub busy_wait: Duration,
     /// How long the files of outputs are kept.
     pub keep_outputs: SignedDuration,
-    /// How long finished tasks are kept; for ever without it.
+    /// How long finished tasks are kept; forever if not set.
     pub keep_tasks: Option<SignedDuration>,
 }
 
@@ -171,7 +171,7 @@ impl Inner {
     }
 
     fn without_writer(directory: &Path, database: &Path, options: Options) -> Result<Self, Error> {
-        let dir = DataDir::existing(directory)?;
+        let dir = DataDir::open_existing(directory)?;
         let readers = Readers::of_read_only(database.to_owned())?;
         let reserve = Reserve::new(&dir);
         Ok(Self::new(dir, readers, None, ChangeCounters::new(), reserve, options))
@@ -208,7 +208,7 @@ impl Store {
             .and_then(|dir| Ok((schema::open_writer(&dir, &options)?, dir)));
         let inner = match opened {
             Ok((connection, dir)) => Inner::with_writer(dir, connection, options),
-            Err(Error::ReadOnly { path }) => Inner::without_writer(directory, &path, options),
+            Err(Error::ReadOnly { path, .. }) => Inner::without_writer(directory, &path, options),
             Err(error) => Err(error),
         };
         Ok(Self { inner: Arc::new(inner?) })
@@ -264,7 +264,7 @@ impl Store {
         SkillProposals { store: self }
     }
 
-    /// What people allow beforehand.
+    /// What people allow in advance.
     pub fn standing_rules(&self) -> StandingRules<'_> {
         StandingRules { store: self }
     }
@@ -329,7 +329,7 @@ impl Store {
         T: Send + 'static,
     {
         let Some(writer) = &self.inner.writer else {
-            return Err(Error::ReadOnly { path: self.inner.dir.database() });
+            return Err(Error::read_only(&self.inner.dir.database()));
         };
         writer.run(level, work).await
     }

@@ -52,7 +52,7 @@ impl Lock {
                 // Its holder removed it between our opening and our locking.
                 Ok(()) => {}
                 Err(rustix::io::Errno::WOULDBLOCK) => {
-                    if let Some(pid) = signature(&mut file).filter(Signature::lives) {
+                    if let Some(pid) = signature(&mut file).filter(Signature::is_alive) {
                         return Err(LockFailure::Held(pid.pid));
                     }
                     thread::sleep(PAUSE);
@@ -87,7 +87,7 @@ impl Lock {
             match flock(&file, FlockOperation::NonBlockingLockShared) {
                 Ok(()) => return Ok(None),
                 Err(rustix::io::Errno::WOULDBLOCK) => {
-                    if let Some(held) = signature(&mut file).filter(Signature::lives) {
+                    if let Some(held) = signature(&mut file).filter(Signature::is_alive) {
                         return Ok(Some(held.pid));
                     }
                     thread::sleep(PAUSE);
@@ -123,7 +123,7 @@ struct Signature {
 }
 
 impl Signature {
-    fn lives(&self) -> bool {
+    fn is_alive(&self) -> bool {
         began(self.pid) == Some(self.began)
     }
 }

@@ -9,16 +9,17 @@
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension};
 use windlass_core::event::{Event, ModeChanged, QuestionAnswered, Record};
-use windlass_core::id::{QuestionId, TaskId};
+use windlass_core::id::{InjectionId, QuestionId, TaskId};
 use windlass_core::injection::{Control, Injection, MAX_INJECTION_BYTES};
-use windlass_core::question::{Answer, PlanAnswer, Question, QuestionKind, ReviewAnswer};
+use windlass_core::question::{Answer, PlanAnswer, QuestionKind, ReviewAnswer};
 use windlass_core::session::AxesChange;
 use windlass_core::status::TaskStatus;
 
 use crate::error::Fault;
 use crate::owner::StreamHead;
+use crate::questions::{self, QuestionRow, QuestionState};
 use crate::tasks::TaskAxes;
-use crate::words::{ANSWER, BLOCKED, MESSAGE, OUTSIDE_EVENT};
+use crate::words::{ANSWER, BLOCKED, MESSAGE, OUTSIDE_EVENT, QUESTION_OPEN};
 use crate::{Error, Level, Store, projections, ready_index, row, session_stream, tasks};
 
 /// Messages that may wait for one task; a sender that wants more does not see what happens.
@@ -29,7 +30,7 @@ pub const RESERVED_WAITING: usize = 100;
 
 /// What became of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Accepted {
+pub enum Acceptance {
     /// It waits for the task, and survives a power loss.
     New,
     /// A message with its id had been accepted before.
@@ -49,7 +50,7 @@ impl Mailbox<'_> {
         task: TaskId,
         injection: Injection,
         at: Timestamp,
-    ) -> Result<Accepted, Error> {
+    ) -> Result<Acceptance, Error> {
         let body = self.store.secrets().known().redact(&row::json(&injection)).into_owned();
         let attached = injection.metadata.as_ref().map_or(0, |value| value.to_string().len());
         let bytes = injection.content.len() + attached;
@@ -65,6 +66,28 @@ impl Mailbox<'_> {
         };
         self.store.inner.counters.count_mail();
         Ok(accepted)
+    }
+
+    /// Takes back a message that no journal has yet; whether there was one. Its id stays known, so that a repeated
+    /// delivery is dropped.
+    pub async fn withdraw(
+        self,
+        task: TaskId,
+        message: InjectionId,
+        at: Timestamp,
+    ) -> Result<bool, Error> {
+        self.store
+            .write(Level::Synced, move |tx: &Connection| {
+                let taken = tx
+                    .prepare_cached(
+                        "UPDATE injections SET delivered_at = ?3, body = NULL
+                         WHERE id = ?1 AND task_id = ?2 AND delivered_at IS NULL",
+                    )?
+                    .execute((message.to_string(), task.to_string(), row::instant(at)))?;
+                ready_index::follow_mail(tx, task)?;
+                Ok(taken > 0)
+            })
+            .await
     }
 
     /// What waits for a task, oldest first.
@@ -97,7 +120,7 @@ pub(crate) fn has_news(tx: &Connection, task: TaskId) -> Result<bool, Fault> {
         .query_row([task.to_string()], |row| row.get(0))?)
 }
 
-/// Whether an answer waits that lets a task continue: to a question of its own, or, if it has none open, to
+/// Whether an answer waits that lets a task continue: to a question of its own, or, if none of its own is open, to
 /// one of a blocked task below it.
 pub(crate) fn has_answer(tx: &Connection, task: TaskId) -> Result<bool, Fault> {
     Ok(tx
@@ -107,7 +130,7 @@ pub(crate) fn has_answer(tx: &Connection, task: TaskId) -> Result<bool, Fault> {
                  WHERE mail.delivered_at IS NULL AND mail.type = '{ANSWER}'
                      AND (one.id = ?1
                           OR one.root_id = ?1 AND one.status = '{BLOCKED}' AND NOT EXISTS (
-                              SELECT 1 FROM questions WHERE task_id = ?1 AND state = 'open')))"
+                              SELECT 1 FROM questions WHERE task_id = ?1 AND state = '{QUESTION_OPEN}')))"
         ))?
         .query_row([task.to_string()], |row| row.get(0))?)
 }
@@ -118,12 +141,12 @@ pub(crate) fn accept(
     injection: &Injection,
     body: &str,
     at: Timestamp,
-) -> Result<Accepted, Fault> {
+) -> Result<Acceptance, Fault> {
     let known: bool = tx
         .prepare_cached("SELECT EXISTS (SELECT 1 FROM injections WHERE id = ?1)")?
         .query_row([injection.id.to_string()], |row| row.get(0))?;
     if known {
-        return Ok(Accepted::Already);
+        return Ok(Acceptance::Already);
     }
     let question = injection.question.map_or(Ok(()), |question| check_question(tx, task, question));
     match question {
@@ -148,7 +171,7 @@ pub(crate) fn accept(
         row::instant(at),
     ))?;
     ready_index::follow_mail(tx, task)?;
-    Ok(Accepted::New)
+    Ok(Acceptance::New)
 }
 
 fn check_task(tx: &Connection, task: TaskId) -> Result<(), Fault> {
@@ -165,21 +188,28 @@ fn check_task(tx: &Connection, task: TaskId) -> Result<(), Fault> {
 }
 
 fn check_question(tx: &Connection, task: TaskId, question: QuestionId) -> Result<(), Fault> {
-    match question_status(tx, task, question)? {
-        None => Err(Error::UnknownQuestion(question.to_string()).into()),
-        Some(QuestionStatus::Answered(Answer { text, by, at })) => {
+    let Some(row) = question_of(tx, task, question)? else {
+        return Err(Error::UnknownQuestion(question.to_string()).into());
+    };
+    match row.state {
+        QuestionState::Open => Ok(()),
+        QuestionState::Waiting(answer) | QuestionState::Answered(answer) => {
+            let Answer { text, by, at } = answer;
             Err(Error::AlreadyAnswered { question, by, text, at }.into())
         }
-        Some(QuestionStatus::Closed(reason)) => {
+        QuestionState::Closed { reason, .. } => {
             Err(Error::QuestionClosed { question, reason }.into())
         }
-        Some(QuestionStatus::Open(_)) => match waiting_answer(tx, question)? {
-            Some(Answer { text, by, at }) => {
-                Err(Error::AlreadyAnswered { question, by, text, at }.into())
-            }
-            None => Ok(()),
-        },
     }
+}
+
+/// A question of `task`; `None` when the task has no such question.
+fn question_of(
+    tx: &Connection,
+    task: TaskId,
+    question: QuestionId,
+) -> Result<Option<QuestionRow>, Fault> {
+    Ok(questions::find(tx, question)?.filter(|row| row.task == task))
 }
 
 /// The answer to a question that is accepted and not yet in the journal.
@@ -268,15 +298,19 @@ impl Mail {
         if let Some(control @ Control::ChangeAxes { .. }) = &self.injection.control {
             return change_of_axes(tx, task, control, &self.injection.by);
         }
-        let open = match self.injection.question {
-            Some(question) => question_status(tx, task, question)?.map(|found| (question, found)),
+        let row = match self.injection.question {
+            Some(question) => question_of(tx, task, question)?,
             None => None,
         };
-        let Some((question, QuestionStatus::Open(asked))) = open else {
-            return Ok(vec![Event::InjectionReceived(self.injection)]);
+        let asked = match row.map(|row| (row.question, row.state)) {
+            // The answer that waits is this one: there is one answer per question.
+            Some((asked, QuestionState::Open | QuestionState::Waiting(_))) => asked,
+            Some((_, QuestionState::Answered(_) | QuestionState::Closed { .. })) | None => {
+                return Ok(vec![Event::InjectionReceived(self.injection)]);
+            }
         };
         let (injection, at) = (self.injection.clone(), self.at);
-        let (kind, answer) = (asked.kind, self.answer());
+        let (question, kind, answer) = (asked.id, asked.kind, self.answer());
         session_stream::follow_answer(tx, task, &asked, &answer, at)?;
         let answered = Event::QuestionAnswered(QuestionAnswered { question, answer });
         Ok(match kind {
@@ -334,39 +368,4 @@ fn accepts_plan(answer: &str) -> bool {
 
 fn approves_work(answer: &str) -> bool {
     ReviewAnswer::read(answer) == Some(ReviewAnswer::Approve)
-}
-
-enum QuestionStatus {
-    Open(Box<Question>),
-    Answered(Answer),
-    Closed(String),
-}
-
-/// The status of a question of `task`; `None` when the task has no such question.
-fn question_status(
-    tx: &Connection,
-    task: TaskId,
-    question: QuestionId,
-) -> Result<Option<QuestionStatus>, Fault> {
-    let mut statement = tx.prepare_cached(
-        "SELECT state, body, answer, answered_by, answered_at, closed_reason FROM questions
-         WHERE id = ?1 AND task_id = ?2",
-    )?;
-    let mut rows = statement.query((question.to_string(), task.to_string()))?;
-    let Some(found) = rows.next()? else { return Ok(None) };
-    let state: String = found.get(0)?;
-    Ok(Some(match state.as_str() {
-        "open" => {
-            let body: String = found.get(1)?;
-            let asked = serde_json::from_str(&body);
-            let malformed = |_| Error::Malformed { table: "questions", value: body.clone() };
-            QuestionStatus::Open(Box::new(asked.map_err(malformed)?))
-        }
-        "answered" => QuestionStatus::Answered(Answer {
-            text: found.get(2)?,
-            by: found.get(3)?,
-            at: row::parse("questions", &found.get::<_, String>(4)?)?,
-        }),
-        _ => QuestionStatus::Closed(found.get::<_, Option<String>>(5)?.unwrap_or_default()),
-    }))
 }

@@ -252,7 +252,7 @@ impl MessageSource {
         self.put(tx, record, OutStream::TaskResult, &row::json(result))
     }
 
-    /// A status that was changed while no agent ran has no `agent_end`; its result is published all the same.
+    /// A status that was changed while no agent ran has no `agent_end`; its result is still published.
     fn enqueue_missing_result(
         &self,
         tx: &Connection,

@@ -22,7 +22,7 @@ use windlass_core::{string_enum, text};
 use crate::error::Fault;
 use crate::{Error, Level, Store, row};
 
-pub use clean::Cleaned;
+pub use clean::CleanupReport;
 
 /// Bytes of a stream that the database keeps (AX-028).
 pub const MAX_OUTPUT_SIZE: usize = 30 * 1024;
@@ -314,7 +314,7 @@ impl OutputWriter {
         let mut notice =
             format!("\n\n[Output truncated at 30KB. Full output ({size} bytes): {path}]");
         if size > HARD_CAP_BYTES {
-            notice.push_str(&format!("\n[{}]", capped(size)));
+            notice.push_str(&format!("\n[{}]", size_notice(size)));
         }
         notice
     }
@@ -349,7 +349,7 @@ impl OutputWriter {
     fn end_file(&mut self) -> Result<(), Error> {
         let size = self.size;
         if size > HARD_CAP_BYTES {
-            self.append_file(|file| write!(file, "\n[{}]\n", capped(size)))?;
+            self.append_file(|file| write!(file, "\n[{}]\n", size_notice(size)))?;
         }
         Ok(())
     }
@@ -443,7 +443,7 @@ impl FinishedOutputs {
     }
 }
 
-fn capped(size: u64) -> String {
+fn size_notice(size: u64) -> String {
     let mib = HARD_CAP_BYTES / (1024 * 1024);
     format!("Output over the limit: the first {mib} MiB of {size} bytes were stored")
 }

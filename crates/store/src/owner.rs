@@ -17,7 +17,7 @@ use windlass_core::event::{Event, Record, TaskCreated};
 use windlass_core::id::TaskId;
 use windlass_core::status::{StatusReason, TaskStatus};
 
-use crate::create::{self, Created};
+use crate::create::{self, Creation};
 use crate::error::Fault;
 use crate::journal::{self, Tail};
 use crate::lock::{Lock, LockFailure};
@@ -63,7 +63,7 @@ impl Owners<'_> {
         Owner::raise(self.store, root, lock).await
     }
 
-    /// Takes ownership even though another process holds the lock: for one that hangs, is stopped or
+    /// Takes ownership although another process holds the lock: a process that hangs, is stopped or
     /// runs on a host that does not answer. Its next append fails with [`Error::Superseded`]. Effects that it has
     /// started continue; end the process as well.
     pub async fn take_over(self, task: TaskId) -> Result<Owner, Error> {
@@ -73,12 +73,12 @@ impl Owners<'_> {
         Owner::raise(self.store, root, lock).await
     }
 
-    /// The same for an owner of this epoch that has given no sign of life for a whole lease. Fails when another
+    /// The same for an owner of this epoch that has sent no heartbeat for a whole lease. Fails when another
     /// process was quicker.
     pub async fn take_over_from(self, task: TaskId, epoch: u64) -> Result<Owner, Error> {
         let root = self.store.tasks().root_of(task)?;
         let path = self.store.dir().lock_of(root);
-        // The number first: of several processes one gets it, and only that one replaces the lock.
+        // The epoch is raised first: only one of several processes succeeds, and only that one replaces the lock.
         let epoch = self
             .store
             .write(Level::Written, move |tx| {
@@ -198,7 +198,7 @@ impl Owner {
         &self,
         at: Timestamp,
         created: TaskCreated,
-    ) -> Result<Created, Error> {
+    ) -> Result<Creation, Error> {
         let Lease { root, epoch, .. } = *self.lease;
         if created.root != root || created.parent.is_none() {
             return Err(Error::WrongTree { task: created.command.task_id, root });

@@ -13,10 +13,11 @@ use std::path::{Path, PathBuf};
 
 use jiff::{SignedDuration, Timestamp};
 use rusqlite::Connection;
+use windlass_core::hash::sha256;
 use windlass_core::picture::{Picture, PictureData, PictureHash};
 
 use crate::error::Fault;
-use crate::files::{sha256, write_whole};
+use crate::files::write_whole;
 use crate::{Error, Store};
 
 /// Pictures that one data directory keeps.
@@ -80,7 +81,7 @@ impl Pictures {
         if !self.dir.is_dir() {
             return Ok(0);
         }
-        let named = self.store.read(named)?;
+        let named = self.store.read(named_pictures)?;
         let mut removed = 0;
         for (path, found) in files(&self.dir) {
             let is_named = path
@@ -112,7 +113,7 @@ fn files(dir: &Path) -> impl Iterator<Item = (PathBuf, fs::Metadata)> {
 
 /// The name of every picture that an event or a message in a mailbox shows. A text in them that only looks like one
 /// is counted too, which does no harm.
-fn named(tx: &Connection) -> Result<HashSet<String>, Fault> {
+fn named_pictures(tx: &Connection) -> Result<HashSet<String>, Fault> {
     let mut found = HashSet::new();
     for sql in [
         "SELECT body FROM events WHERE body LIKE ?1",

@@ -7,10 +7,20 @@ use serde::Serialize;
 use windlass_core::id::{DecisionId, IssueId, PlanId, SessionId, TaskId};
 use windlass_core::planning::{Resolution, Severity};
 use windlass_core::status::TaskStatus;
+use windlass_core::string_enum;
 
 use crate::error::Fault;
 use crate::row::{self, Columns};
+use crate::words::PLAN_ACTIVE;
 use crate::{Error, Level, Store};
+
+string_enum! {
+    /// Whether a plan is the one of its project. A project has at most one.
+    PlanActivation ("plan state") {
+        Active = "active",
+        Inactive = "inactive",
+    }
+}
 
 /// A plan that was activated.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,15 +134,19 @@ impl Planning<'_> {
         self.store
             .write(Level::Synced, move |tx| {
                 tx.prepare_cached(
-                    "UPDATE plans SET state = 'inactive' WHERE project = ?1 AND id <> ?2",
+                    "UPDATE plans SET state = ?3 WHERE project = ?1 AND id <> ?2",
                 )?
-                .execute((&plan.project, plan.id.to_string()))?;
+                .execute((
+                    &plan.project,
+                    plan.id.to_string(),
+                    PlanActivation::Inactive.as_str(),
+                ))?;
                 tx.prepare_cached(
                     "INSERT INTO plans (id, name, project, path, title, digest, manifest, tasks, state,
                                         session_id, activated_at, activated_by)
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'active', ?9, ?10, ?11)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?12, ?9, ?10, ?11)
                      ON CONFLICT (id) DO UPDATE SET
-                         path = ?4, title = ?5, digest = ?6, manifest = ?7, tasks = ?8, state = 'active',
+                         path = ?4, title = ?5, digest = ?6, manifest = ?7, tasks = ?8, state = ?12,
                          session_id = ?9, activated_at = ?10, activated_by = ?11",
                 )?
                 .execute((
@@ -147,6 +161,7 @@ impl Planning<'_> {
                     plan.session.map(|session| session.to_string()),
                     row::instant(plan.activated_at),
                     &plan.activated_by,
+                    PlanActivation::Active.as_str(),
                 ))?;
                 Ok(())
             })
@@ -171,7 +186,7 @@ impl Planning<'_> {
 
     /// The active plan of a project.
     pub fn active(self, project: &str) -> Result<Option<PlanRow>, Error> {
-        self.one("project = ?1 AND state = 'active'", project)
+        self.one(&format!("project = ?1 AND state = '{PLAN_ACTIVE}'"), project)
     }
 
     /// A plan by its id.
@@ -217,7 +232,8 @@ impl Planning<'_> {
     }
 
     /// Logs an issue; synced. One of the same id was logged before, and stays.
-    pub async fn log_issue(self, at: Timestamp, issue: NewIssue) -> Result<Issue, Error> {
+    pub async fn log_issue(self, at: Timestamp, mut issue: NewIssue) -> Result<Issue, Error> {
+        issue.description = self.store.secrets().clean(&issue.description);
         self.store
             .write(Level::Synced, move |tx| {
                 tx.prepare_cached(
@@ -298,8 +314,12 @@ impl Planning<'_> {
     pub async fn log_decision(
         self,
         at: Timestamp,
-        decision: NewDecision,
+        mut decision: NewDecision,
     ) -> Result<Decision, Error> {
+        let secrets = self.store.secrets();
+        decision.title = secrets.clean(&decision.title);
+        decision.reasoning = secrets.clean(&decision.reasoning);
+        decision.alternatives = secrets.clean_value(decision.alternatives);
         self.store
             .write(Level::Synced, move |tx| {
                 tx.prepare_cached(
@@ -394,8 +414,8 @@ fn plan_row(row: &Row<'_>) -> Result<PlanRow, Fault> {
         digest: of.raw("digest")?,
         manifest: of.raw("manifest")?,
         tasks: of.raw("tasks")?,
-        is_active: of.raw::<String>("state")? == "active",
-        session: of.maybe("session_id")?,
+        is_active: of.text::<PlanActivation>("state")? == PlanActivation::Active,
+        session: of.optional("session_id")?,
         activated_at: of.text("activated_at")?,
         activated_by: of.raw("activated_by")?,
     })
@@ -418,8 +438,8 @@ fn issue(row: &Row<'_>) -> Result<Issue, Fault> {
         owner_team: of.raw("ownerTeam")?,
         description: of.raw("description")?,
         created_at: of.text("createdAt")?,
-        resolved_at: of.maybe("resolvedAt")?,
-        resolution: of.maybe("resolution")?,
+        resolved_at: of.optional("resolvedAt")?,
+        resolution: of.optional("resolution")?,
     })
 }
 

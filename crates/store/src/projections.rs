@@ -18,7 +18,7 @@ use windlass_core::event::{
 };
 use windlass_core::injection::{Control, Injection, InjectionType};
 use windlass_core::message::Usage;
-use windlass_core::question::Question;
+use windlass_core::question::{Question, QuestionStatus};
 use windlass_core::role::Role;
 use windlass_core::schedule::DeadlineAction;
 use windlass_core::status::{StatusReason, TaskStatus};
@@ -270,7 +270,7 @@ fn next_action(tx: &Connection, task: &str, moved: &StatusChanged) -> Result<(),
 
 /// The reasons for which a task waits for its time, as a JSON list.
 fn timed_reasons() -> String {
-    let timed = StatusReason::ALL.iter().filter(|reason| reason.waits_for_its_time());
+    let timed = StatusReason::ALL.iter().filter(|reason| reason.resumes_at_a_time());
     json(&timed.map(|reason| reason.as_str()).collect::<Vec<_>>())
 }
 
@@ -289,7 +289,19 @@ fn apply_injection(tx: &Connection, record: &Record, injection: &Injection) -> R
     let next = match &injection.control {
         Some(Control::Watch { next, .. }) => next.as_ref().map(ToString::to_string),
         Some(Control::Unwatch { .. }) => None,
-        _ => return Ok(()),
+        Some(
+            Control::Pause
+            | Control::Interrupt
+            | Control::Resume
+            | Control::Revoke { .. }
+            | Control::Cancel { .. }
+            | Control::UseModel { .. }
+            | Control::ChangeAxes { .. }
+            | Control::Steer { .. }
+            | Control::Grant { .. }
+            | Control::Expire { .. },
+        )
+        | None => return Ok(()),
     };
     tx.prepare_cached("UPDATE tasks SET next_action_at = ?2 WHERE id = ?1")?
         .execute((&task, next))?;
@@ -319,7 +331,7 @@ fn add_usage(tx: &Connection, record: &Record, usage: &Usage, turns: u32) -> Res
 fn insert_question(tx: &Connection, record: &Record, question: &Question) -> Result<(), Fault> {
     tx.prepare_cached(
         "INSERT INTO questions (id, task_id, kind, call_id, question, body, state, asked_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'open', ?7)",
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
     )?
     .execute((
         question.id.to_string(),
@@ -328,6 +340,7 @@ fn insert_question(tx: &Connection, record: &Record, question: &Question) -> Res
         question.call.map(|call| call.to_string()),
         &question.question,
         json(question),
+        QuestionStatus::Open.as_str(),
         instant(record.at),
     ))?;
     Ok(())
@@ -336,19 +349,31 @@ fn insert_question(tx: &Connection, record: &Record, question: &Question) -> Res
 fn answer_question(tx: &Connection, answered: &QuestionAnswered) -> Result<(), Fault> {
     let answer = &answered.answer;
     tx.prepare_cached(
-        "UPDATE questions SET state = 'answered', answer = ?2, answered_by = ?3, answered_at = ?4
+        "UPDATE questions SET state = ?2, answer = ?3, answered_by = ?4, answered_at = ?5
          WHERE id = ?1",
     )?
-    .execute((answered.question.to_string(), &answer.text, &answer.by, instant(answer.at)))?;
+    .execute((
+        answered.question.to_string(),
+        QuestionStatus::Answered.as_str(),
+        &answer.text,
+        &answer.by,
+        instant(answer.at),
+    ))?;
     Ok(())
 }
 
 fn close_question(tx: &Connection, record: &Record, closed: &QuestionClosed) -> Result<(), Fault> {
     tx.prepare_cached(
-        "UPDATE questions SET state = 'closed', closed_reason = ?2, closed_at = ?3
-         WHERE id = ?1 AND state = 'open'",
+        "UPDATE questions SET state = ?2, closed_reason = ?3, closed_at = ?4
+         WHERE id = ?1 AND state = ?5",
     )?
-    .execute((closed.question.to_string(), &closed.reason, instant(record.at)))?;
+    .execute((
+        closed.question.to_string(),
+        QuestionStatus::Closed.as_str(),
+        &closed.reason,
+        instant(record.at),
+        QuestionStatus::Open.as_str(),
+    ))?;
     Ok(())
 }
 

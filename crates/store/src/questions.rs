@@ -3,11 +3,11 @@
 use jiff::Timestamp;
 use rusqlite::{Connection, Row};
 use windlass_core::id::{QuestionId, TaskId};
-use windlass_core::question::{Answer, Question};
+use windlass_core::question::{Answer, Question, QuestionStatus};
 
 use crate::error::Fault;
 use crate::row::Columns;
-use crate::words::LIVE;
+use crate::words::{LIVE, QUESTION_ANSWERED, QUESTION_OPEN};
 use crate::{Error, Store, mailbox};
 
 /// Whether a question needs an answer, and the answer it has.
@@ -19,13 +19,32 @@ pub enum QuestionState {
     Waiting(Answer),
     /// The task knows the answer.
     Answered(Answer),
-    /// Nobody needs to answer any more.
+    /// Nobody needs to answer it now.
     Closed {
         /// Why it needs no answer.
         reason: String,
         /// When it was closed.
         at: Option<Timestamp>,
     },
+}
+
+impl QuestionState {
+    /// The word for it. A question whose answer waits is answered: nobody can answer it again.
+    pub fn status(&self) -> QuestionStatus {
+        match self {
+            Self::Open => QuestionStatus::Open,
+            Self::Waiting(_) | Self::Answered(_) => QuestionStatus::Answered,
+            Self::Closed { .. } => QuestionStatus::Closed,
+        }
+    }
+
+    /// The answer that it has.
+    pub fn answer(&self) -> Option<&Answer> {
+        match self {
+            Self::Waiting(answer) | Self::Answered(answer) => Some(answer),
+            Self::Open | Self::Closed { .. } => None,
+        }
+    }
 }
 
 /// A question and its state.
@@ -52,7 +71,7 @@ impl Questions<'_> {
     pub fn open(self) -> Result<Vec<QuestionRow>, Error> {
         // A task that has ended waits for nobody; one that is retried asks again.
         let filter = &format!(
-            "WHERE state = 'open' AND EXISTS (
+            "WHERE state = '{QUESTION_OPEN}' AND EXISTS (
                      SELECT 1 FROM tasks WHERE tasks.id = questions.task_id
                          AND tasks.{LIVE})"
         );
@@ -73,11 +92,13 @@ impl Questions<'_> {
     }
 
     /// Those that were answered, the last answer first; at most `limit`.
-    pub fn answered(self, limit: u32) -> Result<Vec<QuestionRow>, Error> {
+    pub fn recently_answered(self, limit: u32) -> Result<Vec<QuestionRow>, Error> {
         self.store.read(|tx| {
-            let sql = "SELECT * FROM questions WHERE state = 'answered'
-                       ORDER BY answered_at DESC, id LIMIT ?1";
-            let mut statement = tx.prepare_cached(sql)?;
+            let sql = format!(
+                "SELECT * FROM questions WHERE state = '{QUESTION_ANSWERED}'
+                 ORDER BY answered_at DESC, id LIMIT ?1"
+            );
+            let mut statement = tx.prepare_cached(&sql)?;
             let mut rows = statement.query([limit])?;
             let mut found = Vec::new();
             while let Some(row) = rows.next()? {
@@ -89,8 +110,13 @@ impl Questions<'_> {
 
     /// The question with this id.
     pub fn get(self, id: QuestionId) -> Result<Option<QuestionRow>, Error> {
-        self.store.read(|tx| Ok(list(tx, "WHERE id = ?1", &[&id.to_string()])?.pop()))
+        self.store.read(|tx| find(tx, id))
     }
+}
+
+/// The question with this id.
+pub(crate) fn find(tx: &Connection, id: QuestionId) -> Result<Option<QuestionRow>, Fault> {
+    Ok(list(tx, "WHERE id = ?1", &[&id.to_string()])?.pop())
 }
 
 fn list(tx: &Connection, filter: &str, values: &[&str]) -> Result<Vec<QuestionRow>, Fault> {
@@ -110,19 +136,19 @@ fn question_row(tx: &Connection, row: &Row<'_>) -> Result<QuestionRow, Fault> {
     let body = of.json("body")?;
     let question =
         body.ok_or_else(|| Error::Malformed { table: "questions", value: id.to_string() })?;
-    let state = match of.raw::<String>("state")?.as_str() {
-        "open" => match mailbox::waiting_answer(tx, id)? {
+    let state = match of.text::<QuestionStatus>("state")? {
+        QuestionStatus::Open => match mailbox::waiting_answer(tx, id)? {
             Some(answer) => QuestionState::Waiting(answer),
             None => QuestionState::Open,
         },
-        "answered" => QuestionState::Answered(Answer {
+        QuestionStatus::Answered => QuestionState::Answered(Answer {
             text: of.raw("answer")?,
             by: of.raw("answered_by")?,
             at: of.text("answered_at")?,
         }),
-        _ => QuestionState::Closed {
+        QuestionStatus::Closed => QuestionState::Closed {
             reason: of.raw::<Option<String>>("closed_reason")?.unwrap_or_default(),
-            at: of.maybe("closed_at")?,
+            at: of.optional("closed_at")?,
         },
     };
     Ok(QuestionRow { task: of.text("task_id")?, question, asked_at: of.text("asked_at")?, state })

@@ -16,13 +16,13 @@ const MAX_IDLE: usize = 4;
 /// The read connections of one process.
 pub(crate) struct Readers {
     path: PathBuf,
-    mode: Mode,
+    mode: ReadMode,
     idle: Mutex<Vec<Connection>>,
 }
 
 /// How a database is opened for reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mode {
+pub(crate) enum ReadMode {
     /// Beside writers, with whom it shares a lock file.
     Shared,
     /// Without a right to write anything.
@@ -33,19 +33,19 @@ pub(crate) enum Mode {
 
 impl Readers {
     pub(crate) fn new(path: PathBuf) -> Self {
-        Self { path, mode: Mode::Shared, idle: Mutex::new(Vec::new()) }
+        Self { path, mode: ReadMode::Shared, idle: Mutex::new(Vec::new()) }
     }
 
     /// Readers of a database that cannot be written.
     pub(crate) fn of_read_only(path: PathBuf) -> Result<Self, Error> {
         let has_wal = || {
-            let wal = schema::beside(&path, "-wal");
+            let wal = schema::sibling_file(&path, "-wal");
             std::fs::metadata(wal).is_ok_and(|wal| wal.len() > 0)
         };
         let mut refused = None;
-        for mode in [Mode::ReadOnly, Mode::Immutable] {
+        for mode in [ReadMode::ReadOnly, ReadMode::Immutable] {
             // What is only in the WAL would be missing.
-            if mode == Mode::Immutable && has_wal() {
+            if mode == ReadMode::Immutable && has_wal() {
                 break;
             }
             match schema::open_reader(&path, mode).and_then(|found| schema::check(&found, &path)) {
@@ -54,7 +54,7 @@ impl Readers {
             }
         }
         Err(match refused {
-            Some(Error::Database { .. }) | None => Error::ReadOnly { path },
+            Some(Error::Database { .. }) | None => Error::read_only(&path),
             Some(error) => error,
         })
     }

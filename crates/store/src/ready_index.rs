@@ -18,7 +18,7 @@ use windlass_core::status::{StatusReason, TaskStatus};
 use crate::error::Fault;
 use crate::row::{self, Columns, statuses, task_ids};
 use crate::verify::Difference;
-use crate::words::{OF_SERVICE, QUEUED, TODO};
+use crate::words::{OF_SERVICE, QUESTION_OPEN, QUEUED, TODO};
 
 /// Brings the index up to date after events of a task in the tree of `root`. `status` is the task's own after them.
 pub(crate) fn follow(
@@ -91,17 +91,17 @@ pub(crate) fn refresh_all(tx: &Connection) -> Result<(), Fault> {
          WHERE ready_since IS NOT NULL",
         [],
     )?;
-    wanted(tx)?.into_iter().try_for_each(|entry| entry.write(tx))
+    expected_rows(tx)?.into_iter().try_for_each(|entry| entry.write(tx))
 }
 
 /// Where the index is not what the facts say.
 pub(crate) fn differences(tx: &Connection) -> Result<Vec<Difference>, Fault> {
-    let mut wanted: Vec<IndexRow> = wanted(tx)?;
+    let mut wanted: Vec<IndexRow> = expected_rows(tx)?;
     let mut found = Vec::new();
     let mut statement = tx.prepare("SELECT * FROM task_scheduler WHERE ready_since IS NOT NULL")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let kept = IndexRow::kept(row)?;
+        let kept = IndexRow::read_row(row)?;
         match wanted.iter().position(|entry| *entry == kept) {
             Some(index) => drop(wanted.swap_remove(index)),
             None => found.push(Difference::Surplus { table: INDEX, key: kept.task.to_string() }),
@@ -115,8 +115,8 @@ pub(crate) fn differences(tx: &Connection) -> Result<Vec<Difference>, Fault> {
 
 const INDEX: &str = "task_scheduler_ready";
 
-/// Everything that belongs into the index.
-fn wanted(tx: &Connection) -> Result<Vec<IndexRow>, Fault> {
+/// Everything that belongs in the index.
+fn expected_rows(tx: &Connection) -> Result<Vec<IndexRow>, Fault> {
     let mut entries = Vec::new();
     for session in sessions(tx)? {
         entries.extend(new_tasks(tx, session)?);
@@ -222,7 +222,7 @@ struct IndexRow {
 }
 
 impl IndexRow {
-    fn kept(row: &Row<'_>) -> Result<Self, Fault> {
+    fn read_row(row: &Row<'_>) -> Result<Self, Fault> {
         let of = Columns { table: "task_scheduler", row };
         Ok(Self {
             task: of.text("task_id")?,
@@ -287,7 +287,7 @@ impl Candidate {
             status: of.text("status")?,
             reason: of.text("status_reason")?,
             created_at: of.raw("created_at")?,
-            resume_at: of.maybe::<Zoned>("next_action_at")?.map(|at| at.timestamp()),
+            resume_at: of.optional::<Zoned>("next_action_at")?.map(|at| at.timestamp()),
             last_seq: of.raw("last_seq")?,
         })
     }
@@ -334,11 +334,11 @@ impl Candidate {
 
     fn has_open_questions(&self, tx: &Connection) -> Result<bool, Fault> {
         Ok(tx
-            .prepare_cached(
+            .prepare_cached(&format!(
                 "SELECT EXISTS (
                      SELECT 1 FROM tasks JOIN questions ON questions.task_id = tasks.id
-                     WHERE tasks.root_id = ?1 AND questions.state = 'open')",
-            )?
+                     WHERE tasks.root_id = ?1 AND questions.state = '{QUESTION_OPEN}')"
+            ))?
             .query_row([self.id.to_string()], |row| row.get(0))?)
     }
 

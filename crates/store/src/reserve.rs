@@ -40,7 +40,7 @@ impl Reserve {
         }
     }
 
-    /// Gives the space back to the disk; `false` when there is none to give.
+    /// Gives the space back to the disk; `false` if no space was held back.
     pub(crate) fn release(&self) -> bool {
         std::fs::remove_file(&self.path).is_ok()
     }
@@ -52,7 +52,7 @@ impl Reserve {
 }
 
 impl Retention<'_> {
-    /// Whether there is room on the disk for tasks to work. Holds space back again, if there was none before.
+    /// Whether there is room on the disk for tasks to work. Holds space back again if it was given back before.
     pub fn has_room(self) -> bool {
         let reserve = &self.store.inner.reserve;
         let has_room = reserve.free() >= ROOM;

@@ -16,11 +16,9 @@ use windlass_core::event::Driver;
 use windlass_core::id::{SessionId, TaskId};
 
 use crate::error::Fault;
-use crate::journal::chain::{COLUMNS, Chain, Stored};
+use crate::journal::chain::{COLUMNS, Chain, StoredRow};
 use crate::row::{self, Columns, task_ids};
-use crate::words::{
-    COMMITMENT_CLAIMED, COMMITMENT_OPEN, COMMITMENT_SUBMITTED, ENDED, LIVE, SCHEDULE_ENDED,
-};
+use crate::words::{COMMITMENT_APPROVED, ENDED, LIVE, SCHEDULE_ENDED};
 use crate::{Error, Level, Store, Tasks, contents, projections, schema};
 
 /// Why a finished task stays.
@@ -85,7 +83,7 @@ pub struct RetentionPlan {
 
 /// What was removed from the database.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Pruned {
+pub struct PruneReport {
     pub tasks: u64,
     pub events: u64,
     /// Commands whose output may also be in a file.
@@ -106,8 +104,8 @@ impl<'a> Tasks<'a> {
 }
 
 impl Retention<'_> {
-    /// How long finished tasks are kept; for ever without it.
-    pub fn keep(self) -> Option<SignedDuration> {
+    /// How long finished tasks are kept; forever if not set.
+    pub fn keep_time(self) -> Option<SignedDuration> {
         self.store.inner.keep_tasks
     }
 
@@ -127,7 +125,7 @@ impl Retention<'_> {
     }
 
     /// Removes these trees, in one transaction; what is gone, or no longer finished, is passed over.
-    pub async fn remove(self, roots: Vec<TaskId>) -> Result<Pruned, Error> {
+    pub async fn remove(self, roots: Vec<TaskId>) -> Result<PruneReport, Error> {
         self.store.write(Level::Synced, move |tx| remove(tx, &roots)).await
     }
 
@@ -135,7 +133,7 @@ impl Retention<'_> {
     pub async fn compact(self) -> Result<(), Error> {
         self.store.write(Level::Written, |tx| contents::sweep(tx).map(drop)).await?;
         let Some(writer) = &self.store.inner.writer else {
-            return Err(Error::ReadOnly { path: self.store.dir().database() });
+            return Err(Error::read_only(&self.store.dir().database()));
         };
         writer.compact().await
     }
@@ -181,7 +179,7 @@ fn plan(tx: &Connection, before: Timestamp) -> Result<RetentionPlan, Fault> {
                 ended_at: of.text("completed_at")?,
                 workspace: PathBuf::from(of.raw::<String>("workspace")?),
                 driver: of.text("driver")?,
-                published: published(tx, root)?,
+                published: published_files(tx, root)?,
             }),
         }
     }
@@ -219,8 +217,7 @@ fn reason_to_keep(tx: &Connection, root: TaskId) -> Result<Option<KeepReason>, F
             format!(
                 "SELECT EXISTS (SELECT 1 FROM commitments
                          JOIN tasks ON tasks.id = commitments.task_id
-                     WHERE tasks.root_id = ?1 AND state IN
-                         ('{COMMITMENT_OPEN}', '{COMMITMENT_CLAIMED}', '{COMMITMENT_SUBMITTED}'))"
+                     WHERE tasks.root_id = ?1 AND state <> '{COMMITMENT_APPROVED}')"
             )
             .as_str(),
         ),
@@ -250,7 +247,7 @@ fn reason_to_keep(tx: &Connection, root: TaskId) -> Result<Option<KeepReason>, F
     Ok(None)
 }
 
-fn published(tx: &Connection, root: TaskId) -> Result<Vec<String>, Fault> {
+fn published_files(tx: &Connection, root: TaskId) -> Result<Vec<String>, Fault> {
     let mut statement = tx.prepare_cached(
         "SELECT filepath FROM deliverables JOIN tasks ON tasks.id = deliverables.task_id
          WHERE tasks.root_id = ?1 ORDER BY filepath",
@@ -276,7 +273,7 @@ const OF_TASK: [&str; 13] = [
     "skill_evidence",
 ];
 
-fn remove(tx: &Connection, roots: &[TaskId]) -> Result<Pruned, Fault> {
+fn remove(tx: &Connection, roots: &[TaskId]) -> Result<PruneReport, Fault> {
     tx.execute_batch(
         "CREATE TEMP TABLE IF NOT EXISTS going (id TEXT PRIMARY KEY, session_id TEXT) WITHOUT ROWID;
          DELETE FROM going;",
@@ -289,7 +286,8 @@ fn remove(tx: &Connection, roots: &[TaskId]) -> Result<Pruned, Fault> {
             .execute([root.to_string()])?;
         }
     }
-    let mut pruned = Pruned { commands: commands(tx)?, ..Pruned::default() };
+    let mut pruned = PruneReport { commands: commands(tx)?, ..PruneReport::default() };
+    // For people and programs that read the database: what was published outlives its task.
     tx.execute(
         "INSERT OR REPLACE INTO kept_deliverables
              SELECT task_id, tasks.goal, tasks.workspace, filepath, description, type, content,
@@ -363,7 +361,7 @@ fn refold_session(tx: &Connection, session: &str) -> Result<(), Fault> {
     let mut statement = tx.prepare_cached(&sql)?;
     let mut rows = statement.query([session])?;
     while let Some(row) = rows.next()? {
-        let stored = Stored::read(row)?;
+        let stored = StoredRow::read(row)?;
         if let Some(of) = stored.session() {
             let end = Chain { seq: stored.seq, hash: stored.hash };
             projections::apply_session(&scratch, &stored.session_record(of)?)?;
@@ -373,7 +371,7 @@ fn refold_session(tx: &Connection, session: &str) -> Result<(), Fault> {
         if let Some(task) = stored.task()
             && projections::is_projected(&stored.kind)
         {
-            let record = Stored { content: None, ..stored }.record(tx, task)?;
+            let record = StoredRow { content: None, ..stored }.record(tx, task)?;
             projections::apply(&scratch, &record)?;
         }
     }

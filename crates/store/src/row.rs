@@ -56,7 +56,7 @@ impl Columns<'_, '_> {
         parse(self.table, &self.raw::<String>(column)?)
     }
 
-    pub(crate) fn maybe<T: FromStr>(&self, column: &str) -> Result<Option<T>, Fault> {
+    pub(crate) fn optional<T: FromStr>(&self, column: &str) -> Result<Option<T>, Fault> {
         let text: Option<String> = self.raw(column)?;
         text.map(|text| parse(self.table, &text)).transpose()
     }
@@ -74,7 +74,7 @@ impl Columns<'_, '_> {
     }
 }
 
-/// JSON of a value of ours.
+/// A value of a type that windlass defines, as JSON.
 pub(crate) fn json(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).expect("our types hold only JSON-representable data")
 }

@@ -15,7 +15,7 @@ use crate::{Error, Level, Owners, Store};
 pub struct RuntimeRow {
     /// The process that drives it.
     pub process_pid: u32,
-    /// Its own git worktree; filled by workflows, which are planned.
+    /// Its own git worktree, where a workflow or a parallel worker gave it one.
     pub worktree_path: Option<String>,
     /// The model it talks to right now.
     pub current_model: Option<String>,
@@ -25,7 +25,7 @@ pub struct RuntimeRow {
     pub last_heartbeat_at: Timestamp,
 }
 
-/// The last sign of life of the process that drives a task.
+/// The last heartbeat of the process that drives a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pulse {
     pub task: TaskId,
@@ -127,7 +127,7 @@ impl Runtime<'_> {
         })
     }
 
-    /// The signs of life of every task that a service should be driving.
+    /// The heartbeats of every task that a service should be driving.
     pub fn pulses(self) -> Result<Vec<Pulse>, Error> {
         self.store.read(|tx| {
             let mut statement = tx.prepare_cached(&format!(

@@ -215,10 +215,10 @@ fn scheduler_row(row: &Row<'_>) -> Result<SchedulerRow, Fault> {
     Ok(SchedulerRow {
         task_id: of.text("task_id")?,
         status: of.text("status")?,
-        due_at: of.maybe("due_at")?,
+        due_at: of.optional("due_at")?,
         claimed_by: of.raw("claimed_by")?,
-        dispatched_at: of.maybe("dispatched_at")?,
-        consumed_at: of.maybe("consumed_at")?,
-        expires_at: of.maybe("expires_at")?,
+        dispatched_at: of.optional("dispatched_at")?,
+        consumed_at: of.optional("consumed_at")?,
+        expires_at: of.optional("expires_at")?,
     })
 }

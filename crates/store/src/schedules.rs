@@ -57,6 +57,7 @@ pub struct Schedules<'a> {
 impl Schedules<'_> {
     /// Adds a schedule, synced.
     pub async fn add(self, schedule: Schedule, next_at: Option<Zoned>) -> Result<(), Error> {
+        let schedule = self.store.secrets().clean_value(schedule);
         self.store
             .write(Level::Synced, move |tx| {
                 let count: u32 = tx
@@ -243,8 +244,8 @@ fn schedule_row(row: &Row<'_>) -> Result<ScheduleRow, Fault> {
     Ok(ScheduleRow {
         schedule: of.json("body")?.ok_or_else(missing)?,
         state: of.text("state")?,
-        next_at: of.maybe("next_at")?,
-        last_at: of.maybe("last_at")?,
+        next_at: of.optional("next_at")?,
+        last_at: of.optional("last_at")?,
         runs: of.raw("runs")?,
         missed: of.raw("missed")?,
         ended_reason: of.raw("ended_reason")?,

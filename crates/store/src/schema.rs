@@ -16,7 +16,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use crate::error::Fault;
-use crate::reader::Mode;
+use crate::reader::ReadMode;
 use crate::{DataDir, Error, Options, ready_index};
 
 /// Migrations in order; the first is number 1. The statements of a published one are never edited.
@@ -59,11 +59,12 @@ const STATEMENTS: usize = 128;
 pub(crate) fn open_writer(dir: &DataDir, options: &Options) -> Result<Connection, Error> {
     let path = &dir.database();
     // Looked at in this order: another process may just be making a new one.
-    let was_made = dir.made_mark().exists();
+    let was_made = dir.creation_mark().exists();
     if was_made && fs::metadata(path).is_ok_and(|found| found.len() == 0) {
         return Err(Error::Emptied { path: path.to_owned() });
     }
     make_private(path)?;
+    open_companions(path);
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -72,7 +73,7 @@ pub(crate) fn open_writer(dir: &DataDir, options: &Options) -> Result<Connection
     check_heads(&connection, path)?;
     if !was_made {
         // Only of use when the database is emptied one day.
-        let _ = fs::write(dir.made_mark(), MADE);
+        let _ = fs::write(dir.creation_mark(), MADE);
     }
     let failed = |error| Error::sqlite(path, error);
     if let Some(pages) = options.max_pages {
@@ -86,15 +87,15 @@ pub(crate) fn open_writer(dir: &DataDir, options: &Options) -> Result<Connection
 const MADE: &str = "windlass has made the database beside this file.\n";
 
 /// Opens the database, which exists and is migrated, for reading only.
-pub(crate) fn open_reader(path: &Path, mode: Mode) -> Result<Connection, Error> {
+pub(crate) fn open_reader(path: &Path, mode: ReadMode) -> Result<Connection, Error> {
     let read_only = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = match mode {
-        Mode::Shared => {
+        ReadMode::Shared => {
             let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
             open(path, flags, BUSY_WAIT)?
         }
-        Mode::ReadOnly => open(path, read_only, BUSY_WAIT)?,
-        Mode::Immutable => {
+        ReadMode::ReadOnly => open(path, read_only, BUSY_WAIT)?,
+        ReadMode::Immutable => {
             let name = path.to_string_lossy();
             let name = name.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
             let uri = format!("file:{name}?immutable=1");
@@ -116,7 +117,7 @@ pub(crate) fn check(connection: &Connection, path: &Path) -> Result<(), Error> {
         return Err(Error::NotADatabase { path });
     }
     match found.cmp(&SCHEMA_VERSION) {
-        std::cmp::Ordering::Less => Err(Error::ReadOnly { path }),
+        std::cmp::Ordering::Less => Err(Error::read_only(&path)),
         std::cmp::Ordering::Equal => check_heads(connection, &path),
         std::cmp::Ordering::Greater => Err(Error::Newer { path, found, known: SCHEMA_VERSION }),
     }
@@ -165,7 +166,7 @@ pub(crate) fn corrupt(path: PathBuf, part: String) -> Error {
 }
 
 /// A file that SQLite keeps beside the database.
-pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
+pub(crate) fn sibling_file(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
@@ -181,7 +182,7 @@ pub(crate) fn open_scratch() -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Makes an empty file that only its owner can read, where there is none; SQLite gives its companions
+/// Makes an empty file that only its owner can read, if it is missing; SQLite gives its companions
 /// the same mode.
 fn make_private(path: &Path) -> Result<(), Error> {
     match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
@@ -191,6 +192,21 @@ fn make_private(path: &Path) -> Result<(), Error> {
             Err(Error::Full { path: path.to_owned() })
         }
         Err(error) => Err(Error::file(path, error)),
+    }
+}
+
+/// Makes what SQLite keeps beside the database as writable as the database is. A process that read it while it was
+/// read-only has left these files read-only too, and SQLite then writes to neither.
+fn open_companions(path: &Path) {
+    let Ok(database) = fs::metadata(path) else { return };
+    for companion in ["-shm", "-wal"].map(|suffix| sibling_file(path, suffix)) {
+        let is_closed = |found: &fs::Metadata| found.permissions().readonly();
+        if !database.permissions().readonly()
+            && fs::metadata(&companion).is_ok_and(|f| is_closed(&f))
+        {
+            // Where that is refused, the error that follows names the file.
+            let _ = fs::set_permissions(&companion, database.permissions());
+        }
     }
 }
 
@@ -211,7 +227,7 @@ fn open(path: &Path, flags: OpenFlags, busy_wait: Duration) -> Result<Connection
 
 fn prepare(connection: &mut Connection, path: &Path) -> Result<(), Fault> {
     if connection.is_readonly("main")? {
-        return Err(Error::ReadOnly { path: path.to_owned() }.into());
+        return Err(Error::read_only(path).into());
     }
     let found = version(connection)?;
     let application: i32 = connection.query_row("PRAGMA application_id", [], |row| row.get(0))?;

@@ -29,7 +29,7 @@ const STOP_WORDS: [&str; 46] = [
 
 /// A text that has something to do with the query.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Ranked {
+pub struct Match {
     /// The id that the caller gave the text.
     pub id: usize,
     /// How well it fits; larger is better, and only comparable within one ranking.
@@ -40,7 +40,7 @@ pub struct Ranked {
 pub fn rank(
     query: &str,
     documents: impl IntoIterator<Item = (usize, impl AsRef<str>)>,
-) -> Result<Vec<Ranked>, Error> {
+) -> Result<Vec<Match>, Error> {
     let words = words(query);
     if words.is_empty() {
         return Ok(Vec::new());
@@ -51,7 +51,7 @@ pub fn rank(
 fn search(
     words: &[String],
     documents: impl IntoIterator<Item = (usize, impl AsRef<str>)>,
-) -> Result<Vec<Ranked>, Fault> {
+) -> Result<Vec<Match>, Fault> {
     let index = Connection::open_in_memory()?;
     index.execute_batch(
         // `spellings` has whole words: a stem from `texts` would be stemmed again when it is searched for.
@@ -76,7 +76,7 @@ fn search(
          ORDER BY score DESC, rowid",
     )?;
     let ranked = statement.query_map([any_of(&terms)], |row| {
-        Ok(Ranked { id: usize::try_from(row.get::<_, i64>(0)?).unwrap_or(0), score: row.get(1)? })
+        Ok(Match { id: usize::try_from(row.get::<_, i64>(0)?).unwrap_or(0), score: row.get(1)? })
     })?;
     Ok(ranked.collect::<Result<_, _>>()?)
 }
@@ -99,14 +99,14 @@ fn terms(index: &Connection, words: &[String]) -> Result<Vec<String>, Fault> {
     let mut rows = vocabulary.query([])?;
     while let Some(row) = rows.next()? {
         let term: String = row.get(0)?;
-        if missing.iter().any(|word| is_like(word, &term)) {
+        if missing.iter().any(|word| is_similar(word, &term)) {
             terms.push(term);
         }
     }
     Ok(terms)
 }
 
-fn is_like(word: &str, term: &str) -> bool {
+fn is_similar(word: &str, term: &str) -> bool {
     word.len().abs_diff(term.len()) <= MAX_LENGTH_DIFFERENCE
         && strsim::sorensen_dice(word, term) >= MIN_LIKENESS
 }

@@ -5,11 +5,14 @@
 //!   its caller looks again.
 //! - What a task's event means for its session is appended in the transaction of that event, so that no crash
 //!   comes between them.
+//! - No event holds a key of ours.
 //! - A session from before there were streams begins its stream with what its row says.
+
+use std::borrow::Cow;
 
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension};
-use windlass_core::event::{Event, ModeChanged, Record, StatusChanged};
+use windlass_core::event::{EVENT_VERSION, Event, ModeChanged, Record, StatusChanged};
 use windlass_core::id::{ChangeId, InjectionId, SessionId, TaskId};
 use windlass_core::injection::{Control, Injection};
 use windlass_core::policy::allow::AllowRule;
@@ -22,11 +25,11 @@ use windlass_core::session::{
 use windlass_core::status::{StatusReason, TaskStatus};
 
 use crate::error::Fault;
-use crate::journal::chain::{COLUMNS, Chain, Stored};
+use crate::journal::chain::{COLUMNS, Chain, StoredRow};
 use crate::words::LIVE;
-use crate::{Error, Level, Sessions, journal, mailbox, projections, row, sessions};
+use crate::{Error, Level, SecretList, Sessions, journal, mailbox, projections, row, sessions};
 
-/// What is appended to a session at once, and what its tasks are told of it.
+/// What is appended to a session at once, and the messages about it for its tasks.
 #[derive(Clone, Debug, Default)]
 pub struct SessionAppend {
     pub events: Vec<SessionEvent>,
@@ -38,6 +41,19 @@ impl Sessions<'_> {
     /// A session's state and the number of its last event; `None` where nothing is known of it.
     pub fn state(self, session: SessionId) -> Result<Option<(SessionState, u64)>, Error> {
         self.store.read(|tx| state(tx, session))
+    }
+
+    /// Sessions in which a person has allowed something, the last used first.
+    pub fn with_granted_rules(self) -> Result<Vec<SessionId>, Error> {
+        self.store.read(|tx| {
+            let mut statement = tx.prepare_cached(
+                "SELECT id FROM sessions WHERE EXISTS
+                     (SELECT 1 FROM events WHERE stream = sessions.id AND kind = 'rule_granted')
+                 ORDER BY updated_at DESC, id",
+            )?;
+            let rows = statement.query_map((), |row| row.get::<_, String>(0))?;
+            rows.map(|row| row::parse("sessions", &row?)).collect()
+        })
     }
 
     /// Everything in a session's stream.
@@ -54,6 +70,11 @@ impl Sessions<'_> {
         at: Timestamp,
         append: SessionAppend,
     ) -> Result<u64, Error> {
+        let secrets = self.store.secrets();
+        let SessionAppend { events, mail } = append;
+        let events: Vec<_> = events.into_iter().map(|event| clean(secrets, event)).collect();
+        let mail: Vec<_> =
+            mail.into_iter().map(|(task, mail)| (task, secrets.clean_value(mail))).collect();
         let seq = self
             .store
             .write(Level::Synced, move |tx| {
@@ -61,8 +82,8 @@ impl Sessions<'_> {
                 if found != expected {
                     return Err(Error::SessionMoved { session }.into());
                 }
-                let seq = append_events(tx, session, at, append.events)?;
-                for (task, injection) in append.mail {
+                let seq = append_events(tx, session, at, events)?;
+                for (task, injection) in mail {
                     send(tx, task, &injection, at)?;
                 }
                 Ok(seq)
@@ -70,6 +91,15 @@ impl Sessions<'_> {
             .await?;
         self.store.inner.counters.count_mail();
         Ok(seq)
+    }
+}
+
+/// An event without keys.
+fn clean(secrets: &SecretList, event: SessionEvent) -> SessionEvent {
+    let (kind, body) = event.parts();
+    match secrets.known().redact(&body) {
+        Cow::Borrowed(_) => event,
+        Cow::Owned(clean) => SessionEvent::from_parts(kind, EVENT_VERSION, &clean).unwrap_or(event),
     }
 }
 
@@ -142,7 +172,7 @@ pub(crate) fn records(tx: &Connection, session: SessionId) -> Result<Vec<Session
     let mut rows = statement.query([session.to_string()])?;
     let (mut chain, mut found) = (Chain::default(), Vec::new());
     while let Some(row) = rows.next()? {
-        let stored = Stored::read(row)?;
+        let stored = StoredRow::read(row)?;
         chain.follow(&stored)?;
         found.push(stored.session_record(session)?);
     }
@@ -174,7 +204,7 @@ fn state(tx: &Connection, session: SessionId) -> Result<Option<(SessionState, u6
     Ok(begun.map(|state| (state, 0)))
 }
 
-impl Stored {
+impl StoredRow {
     /// What it says of a session.
     pub(crate) fn session_record(self, session: SessionId) -> Result<SessionRecord, Fault> {
         let text = |bytes: &[u8]| std::str::from_utf8(bytes).map(str::to_owned).ok();
@@ -252,7 +282,7 @@ fn ends_unit(tx: &Connection, record: &Record, moved: &StatusChanged) -> Result<
     Ok(!waits(to, reason))
 }
 
-/// Work that stands still ends no step: what was asked for meanwhile holds at once. The tasks have their own message
+/// Work that has stopped ends no step: what was asked for meanwhile holds at once. The tasks have their own message
 /// of it, and follow when they next run.
 fn follow_standstill(tx: &Connection, record: &Record) -> Result<(), Fault> {
     let Some(session) = session_of(tx, record.task)? else { return Ok(()) };
@@ -405,7 +435,7 @@ pub(crate) fn follow_answer(
     answer: &Answer,
     at: Timestamp,
 ) -> Result<(), Fault> {
-    let Some(rule) = granted(question, &answer.text) else { return Ok(()) };
+    let Some(rule) = granted_rule(question, &answer.text) else { return Ok(()) };
     let Some(session) = session_of(tx, task)? else { return Ok(()) };
     let Some((state, _)) = state(tx, session)? else { return Ok(()) };
     if state.rules.contains(rule) {
@@ -422,7 +452,7 @@ pub(crate) fn follow_answer(
     Ok(())
 }
 
-fn granted<'q>(question: &'q Question, text: &str) -> Option<&'q AllowRule> {
+fn granted_rule<'q>(question: &'q Question, text: &str) -> Option<&'q AllowRule> {
     let allows_all = question.permission(text) == Some(Permission::AllowAll);
     question.grants.as_ref().filter(|_| allows_all)
 }

@@ -1,7 +1,7 @@
 //! Reading sessions (ES-077).
 
 use jiff::Timestamp;
-use rusqlite::{Connection, Row};
+use rusqlite::{Connection, Row, Rows};
 use serde::Serialize;
 use windlass_core::axes::Axes;
 use windlass_core::id::{SessionId, TaskId};
@@ -39,6 +39,15 @@ pub struct SessionRow {
     pub created_at: Timestamp,
     /// When it last changed.
     pub updated_at: Timestamp,
+}
+
+/// Which sessions a list shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SessionFilter<'a> {
+    /// Those whose last task works in this directory; `None`: in any.
+    pub workspace: Option<&'a str>,
+    /// Those that were put away, instead of the others.
+    pub archived: bool,
 }
 
 /// Where a list of sessions is continued.
@@ -104,35 +113,47 @@ impl Sessions<'_> {
         })
     }
 
-    /// The newest sessions, at most `limit`.
-    pub fn newest(self, limit: u32) -> Result<Vec<SessionRow>, Error> {
-        self.newest_after(None, limit)
+    /// Those that pass a filter and have a task, the last used first, at most `limit`. The query filters, so that no
+    /// number of sessions elsewhere takes their place.
+    pub fn list(self, filter: &SessionFilter<'_>, limit: u32) -> Result<Vec<SessionRow>, Error> {
+        self.store.read(|tx| {
+            let mut statement = tx.prepare_cached(
+                "SELECT sessions.* FROM sessions JOIN tasks ON tasks.id =
+                     (SELECT id FROM tasks WHERE session_id = sessions.id AND parent_id IS NULL
+                      ORDER BY created_at DESC, id DESC LIMIT 1)
+                 WHERE sessions.archived = ?1 AND (?2 IS NULL OR tasks.workspace = ?2)
+                 ORDER BY sessions.updated_at DESC, sessions.id DESC LIMIT ?3",
+            )?;
+            session_rows(tx, statement.query((filter.archived, filter.workspace, limit))?)
+        })
     }
 
-    /// The same from behind a place in that order.
+    /// The newest sessions, at most `limit`.
+    pub fn newest(self, limit: u32) -> Result<Vec<SessionRow>, Error> {
+        self.newest_after(None, None, limit)
+    }
+
+    /// The same, beginning after a place in that order: one user's, or everybody's.
     pub fn newest_after(
         self,
+        user: Option<&str>,
         place: Option<SessionPlace>,
         limit: u32,
     ) -> Result<Vec<SessionRow>, Error> {
         self.store.read(|tx| {
             let mut statement = tx.prepare_cached(
                 "SELECT * FROM sessions
-                 WHERE ?1 IS NULL OR updated_at < ?1 OR (updated_at = ?1 AND id > ?2)
+                 WHERE (?1 IS NULL OR updated_at < ?1 OR (updated_at = ?1 AND id > ?2))
+                   AND (?4 IS NULL OR user_id = ?4)
                  ORDER BY updated_at DESC, id LIMIT ?3",
             )?;
             let at = place.map(|place| row::instant(place.updated_at));
             let id = place.map(|place| place.id.to_string());
-            let mut rows = statement.query((at, id, limit))?;
-            let mut found = Vec::new();
-            while let Some(row) = rows.next()? {
-                found.push(session_row(tx, row)?);
-            }
-            Ok(found)
+            session_rows(tx, statement.query((at, id, limit, user))?)
         })
     }
 
-    /// How many other sessions of a user have live tasks of the service, when this one has none; 0 when it
+    /// How many other sessions of a user have live tasks of the service, if this one has no live task; 0 if it
     /// has some.
     pub fn count_other_live(self, user: &str, session: SessionId) -> Result<usize, Error> {
         self.store.read(|tx| {
@@ -174,8 +195,16 @@ fn transition(of: &Columns<'_, '_>) -> Result<ModeTransition, Fault> {
         scope: of.text("scope")?,
         source: of.text("source")?,
         session_id: of.text("session_id")?,
-        task_id: of.maybe("task_id")?,
+        task_id: of.optional("task_id")?,
     })
+}
+
+fn session_rows(tx: &Connection, mut rows: Rows<'_>) -> Result<Vec<SessionRow>, Fault> {
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(session_row(tx, row)?);
+    }
+    Ok(found)
 }
 
 fn session_row(tx: &Connection, row: &Row<'_>) -> Result<SessionRow, Fault> {
@@ -187,9 +216,9 @@ fn session_row(tx: &Connection, row: &Row<'_>) -> Result<SessionRow, Fault> {
         interactive: of.raw("interactive")?,
         workspace: of.raw("workspace")?,
         model: of.raw("model")?,
-        conversation: of.maybe("conversation")?,
+        conversation: of.optional("conversation")?,
         tasks: row::task_ids(tx, ROOT_TASKS, [id.to_string()])?,
-        active_task_id: of.maybe("active_task_id")?,
+        active_task_id: of.optional("active_task_id")?,
         is_archived: of.raw("archived")?,
         created_at: of.text("created_at")?,
         updated_at: of.text("updated_at")?,

@@ -47,7 +47,7 @@ pub struct NewEvidence {
 
 /// One thing that several tasks did.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Repeated {
+pub struct Recurrence {
     pub kind: EvidenceKind,
     pub key: String,
     /// As in the latest of them.
@@ -116,14 +116,14 @@ impl SkillProposals<'_> {
     }
 
     /// What at least so many tasks of a project did.
-    pub fn repeated(self, project: &str, at_least: usize) -> Result<Vec<Repeated>, Error> {
+    pub fn recurrences(self, project: &str, at_least: usize) -> Result<Vec<Recurrence>, Error> {
         self.store.read(|tx| {
             let mut statement = tx.prepare_cached(
                 "SELECT kind, key, detail, task_id FROM skill_evidence WHERE project = ?1
                  ORDER BY kind, key, seen_at, task_id",
             )?;
             let mut rows = statement.query((project,))?;
-            let mut found: Vec<Repeated> = Vec::new();
+            let mut found: Vec<Recurrence> = Vec::new();
             while let Some(row) = rows.next()? {
                 let of = Columns { table: "skill_evidence", row };
                 let (kind, key): (EvidenceKind, String) = (of.text("kind")?, of.raw("key")?);
@@ -133,7 +133,7 @@ impl SkillProposals<'_> {
                         last.detail = detail;
                         last.tasks.push(task);
                     }
-                    _ => found.push(Repeated { kind, key, detail, tasks: vec![task] }),
+                    _ => found.push(Recurrence { kind, key, detail, tasks: vec![task] }),
                 }
             }
             found.retain(|one| one.tasks.len() >= at_least);
@@ -164,13 +164,14 @@ impl SkillProposals<'_> {
                 }
                 tx.execute(
                     "INSERT INTO skill_proposals (project, name, kind, key, evidence, status, note, made_at)
-                     VALUES (?1, ?2, ?3, ?4, ?5, 'open', '', ?6)",
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, '', ?7)",
                     (
                         &new.project,
                         &new.name,
                         new.kind.as_str(),
                         &new.key,
                         &new.evidence,
+                        ProposalStatus::Open.as_str(),
                         row::instant(at),
                     ),
                 )?;
@@ -200,7 +201,7 @@ impl SkillProposals<'_> {
                     status: of.text("status")?,
                     note: of.raw("note")?,
                     made_at: of.text("made_at")?,
-                    decided_at: of.maybe("decided_at")?,
+                    decided_at: of.optional("decided_at")?,
                 });
             }
             Ok(found)
@@ -219,8 +220,14 @@ impl SkillProposals<'_> {
             .write(Level::Synced, move |tx| {
                 let changed = tx.execute(
                     "UPDATE skill_proposals SET status = ?2, note = ?3, decided_at = ?4
-                     WHERE id = ?1 AND status = 'open'",
-                    (number, status.as_str(), note, row::instant(at)),
+                     WHERE id = ?1 AND status = ?5",
+                    (
+                        number,
+                        status.as_str(),
+                        note,
+                        row::instant(at),
+                        ProposalStatus::Open.as_str(),
+                    ),
                 )?;
                 Ok(changed > 0)
             })

@@ -1,4 +1,4 @@
-//! Standing rules: what a person allows beforehand, for all projects or for one. Kept here and never in a
+//! Standing rules: what a person allows in advance, for all projects or for one. Kept here and never in a
 //! project's file, so that no clone can bring its own.
 
 use jiff::Timestamp;
@@ -32,7 +32,7 @@ pub struct StandingRule {
     pub given_at: Timestamp,
 }
 
-/// What people allow beforehand.
+/// What people allow in advance.
 #[derive(Clone, Copy)]
 pub struct StandingRules<'a> {
     pub(crate) store: &'a Store,

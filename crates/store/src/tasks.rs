@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension, Row, ToSql};
 use windlass_core::axes::Axes;
 use windlass_core::command::{Deliverable, TaskResult, UsageMetrics};
 use windlass_core::error::ErrorDetails;
-use windlass_core::event::Driver;
+use windlass_core::event::{Driver, KINDS_WITH_USAGE};
 use windlass_core::id::{CommandId, SessionId, TaskId};
 use windlass_core::plan::WorkingPlan;
 use windlass_core::role::Role;
@@ -76,7 +76,7 @@ pub struct TaskRow {
     pub cost_budget: Option<f64>,
     /// What it has cost.
     pub cost_spent: f64,
-    /// When it was handed in (MS-135).
+    /// When it was submitted (MS-135).
     pub created_at: Timestamp,
     /// When it first ran.
     pub started_at: Option<Timestamp>,
@@ -111,7 +111,7 @@ pub struct TaskOrigin {
     pub session: SessionId,
     /// The root of its tree; itself without a parent.
     pub root: TaskId,
-    /// Whose session it is, when that is known.
+    /// The user of the session, where that is known.
     pub user: Option<String>,
 }
 
@@ -138,6 +138,8 @@ pub struct Filter {
     pub user: Option<String>,
     /// With this text in the goal, in upper or lower case.
     pub goal: Option<String>,
+    /// With this text in the goal or the directory, or at the end of the id, in upper or lower case.
+    pub text: Option<String>,
     /// Listed after this task.
     pub after: Option<ListPlace>,
     /// At most this many, the newest.
@@ -176,10 +178,22 @@ impl Tasks<'_> {
             Ok(tx
                 .prepare_cached(
                     "SELECT EXISTS (SELECT 1 FROM events WHERE stream = ?1
-                         AND kind IN ('llm_response', 'compaction_progress')
+                         AND kind IN (SELECT value FROM json_each(?2))
                          AND body ->> '$.usage.cost_usd' IS NOT NULL)",
                 )?
-                .query_row([task.to_string()], |row| row.get(0))?)
+                .query_row((task.to_string(), row::json(&KINDS_WITH_USAGE)), |row| row.get(0))?)
+        })
+    }
+
+    /// Whether a model has replied to a task itself.
+    pub fn has_replies(self, task: TaskId) -> Result<bool, Error> {
+        self.store.read(|tx| {
+            Ok(tx
+                .prepare_cached(
+                    "SELECT EXISTS (SELECT 1 FROM events WHERE stream = ?1
+                         AND kind IN (SELECT value FROM json_each(?2)))",
+                )?
+                .query_row((task.to_string(), row::json(&KINDS_WITH_USAGE)), |row| row.get(0))?)
         })
     }
 
@@ -222,6 +236,18 @@ impl Tasks<'_> {
         self.store.read(|tx| tasks(tx, filter))
     }
 
+    /// How many tasks the filter lets through, whatever its limit.
+    pub fn count(self, filter: &Filter) -> Result<usize, Error> {
+        self.store.read(|tx| {
+            let (conditions, values) = conditions(filter);
+            let mut statement =
+                tx.prepare_cached(&format!("SELECT count(*) FROM tasks WHERE {conditions}"))?;
+            let count: i64 =
+                statement.query_row(rusqlite::params_from_iter(values), |row| row.get(0))?;
+            Ok(usize::try_from(count).unwrap_or(0))
+        })
+    }
+
     /// What a task has published, by path.
     pub fn deliverables(self, task: TaskId) -> Result<Vec<Deliverable>, Error> {
         self.store.read(|tx| deliverables(tx, task))
@@ -248,7 +274,7 @@ impl Tasks<'_> {
     }
 
     /// Of these tasks, those that are done; asked once for a whole list.
-    pub fn done_among(self, tasks: &BTreeSet<TaskId>) -> Result<BTreeSet<TaskId>, Error> {
+    pub fn finished_of(self, tasks: &BTreeSet<TaskId>) -> Result<BTreeSet<TaskId>, Error> {
         if tasks.is_empty() {
             return Ok(BTreeSet::new());
         }
@@ -291,7 +317,7 @@ pub(crate) fn axes_of(tx: &Connection, task: TaskId) -> Result<Option<TaskAxes>,
     let Some(row) = rows.next()? else { return Ok(None) };
     let is_child = row.get::<_, Option<String>>("parent_id")?.is_some();
     let of = Columns { table: "tasks", row };
-    Ok(Some(TaskAxes { axes: axes(&of)?, role: of.maybe("role")?, is_child }))
+    Ok(Some(TaskAxes { axes: axes(&of)?, role: of.optional("role")?, is_child }))
 }
 
 /// The axes and the role of a task, and whether another task started it.
@@ -312,8 +338,9 @@ pub(crate) fn axes(of: &Columns<'_, '_>) -> Result<Axes, Fault> {
     })
 }
 
-fn tasks(tx: &Connection, filter: &Filter) -> Result<Vec<TaskRow>, Fault> {
-    let mut sql = "SELECT * FROM tasks WHERE 1".to_owned();
+/// What a filter asks of a row, and the values in it.
+fn conditions(filter: &Filter) -> (String, Vec<Box<dyn ToSql>>) {
+    let mut sql = "1".to_owned();
     let mut values: Vec<Box<dyn ToSql>> = Vec::new();
     let mut narrow = |column: &str, value: Option<String>| {
         if let Some(value) = value {
@@ -334,6 +361,11 @@ fn tasks(tx: &Connection, filter: &Filter) -> Result<Vec<TaskRow>, Fault> {
     };
     also(" AND session_id IN (SELECT id FROM sessions WHERE user_id = {})", filter.user.clone());
     also(" AND instr(lower(goal), {}) > 0", filter.goal.as_ref().map(|text| text.to_lowercase()));
+    also(
+        " AND (instr(lower(goal), {}) > 0 OR instr(lower(workspace), {}) > 0
+               OR substr(lower(id), -length({})) = {})",
+        filter.text.as_ref().map(|text| text.to_lowercase()),
+    );
     if let Some(ListPlace { created_at, id }) = filter.after {
         also(" AND (created_at, id) < ({}, ", Some(row::instant(created_at)));
         also("{})", Some(id.to_string()));
@@ -349,7 +381,13 @@ fn tasks(tx: &Connection, filter: &Filter) -> Result<Vec<TaskRow>, Fault> {
         let words: Vec<_> = filter.statuses.iter().map(|status| format!("'{status}'")).collect();
         sql.push_str(&format!(" AND status IN ({})", words.join(", ")));
     }
-    sql.push_str(" ORDER BY created_at DESC, id DESC");
+    (sql, values)
+}
+
+fn tasks(tx: &Connection, filter: &Filter) -> Result<Vec<TaskRow>, Fault> {
+    let (conditions, values) = conditions(filter);
+    let mut sql =
+        format!("SELECT * FROM tasks WHERE {conditions} ORDER BY created_at DESC, id DESC");
     if let Some(limit) = filter.limit {
         sql.push_str(&format!(" LIMIT {limit}"));
     }
@@ -368,7 +406,7 @@ fn task_row(row: &Row<'_>) -> Result<TaskRow, Fault> {
         id: of.text("id")?,
         session_id: of.text("session_id")?,
         command_id: of.text("command_id")?,
-        parent_id: of.maybe("parent_id")?,
+        parent_id: of.optional("parent_id")?,
         root_id: of.text("root_id")?,
         depth: of.raw("depth")?,
         driver: of.text("driver")?,
@@ -393,12 +431,12 @@ fn task_row(row: &Row<'_>) -> Result<TaskRow, Fault> {
         cost_budget: of.raw("cost_budget")?,
         cost_spent: of.raw("cost_spent")?,
         created_at: of.text("created_at")?,
-        started_at: of.maybe("started_at")?,
-        completed_at: of.maybe("completed_at")?,
-        paused_at: of.maybe("paused_at")?,
-        deadline: of.maybe("deadline")?,
+        started_at: of.optional("started_at")?,
+        completed_at: of.optional("completed_at")?,
+        paused_at: of.optional("paused_at")?,
+        deadline: of.optional("deadline")?,
         deadline_action: of.text("deadline_action")?,
-        next_action_at: of.maybe("next_action_at")?,
+        next_action_at: of.optional("next_action_at")?,
         intent_claim: of.raw("intent_claim")?,
         updated_at: of.text("updated_at")?,
         epoch: of.raw::<i64>("epoch")?.unsigned_abs(),
@@ -433,7 +471,7 @@ fn transitions(tx: &Connection, task: TaskId) -> Result<Vec<Transition>, Fault> 
         found.push(Transition {
             from: of.text("from_status")?,
             to: of.text("to_status")?,
-            reason: of.maybe("reason")?,
+            reason: of.optional("reason")?,
             scope: of.raw("scope")?,
             at: of.text("timestamp")?,
         });

@@ -31,7 +31,7 @@ impl Triggers<'_> {
     /// How often each decision was made about triggers of a kind, ever.
     pub fn counts(self, kind: &str) -> Result<BTreeMap<String, u64>, Error> {
         self.store.read(|tx| {
-            let mut counts = forgotten(tx)?.remove(kind).unwrap_or_default();
+            let mut counts = expired_counts(tx)?.remove(kind).unwrap_or_default();
             let mut found = tx.prepare_cached("SELECT decision FROM triggers WHERE kind = ?1")?;
             let mut rows = found.query([kind])?;
             while let Some(row) = rows.next()? {
@@ -51,6 +51,8 @@ impl Triggers<'_> {
         at: Timestamp,
     ) -> Result<String, Error> {
         let (kind, id) = (kind.to_owned(), id.to_owned());
+        // It may quote the message that it is about.
+        let decision = self.store.secrets().clean(&decision);
         self.store
             .write(Level::Synced, move |tx| {
                 let oldest = at.checked_sub(RETENTION).unwrap_or(Timestamp::MIN);
@@ -85,7 +87,7 @@ fn forget(tx: &Connection, oldest: Timestamp) -> Result<(), Fault> {
     if removed.is_empty() {
         return Ok(());
     }
-    let mut counts = forgotten(tx)?;
+    let mut counts = expired_counts(tx)?;
     for (kind, decision) in removed {
         *counts.entry(kind).or_default().entry(word(&decision)).or_default() += 1;
     }
@@ -97,7 +99,7 @@ fn forget(tx: &Connection, oldest: Timestamp) -> Result<(), Fault> {
     Ok(())
 }
 
-fn forgotten(tx: &Connection) -> Result<Counts, Fault> {
+fn expired_counts(tx: &Connection) -> Result<Counts, Fault> {
     let found: Option<String> = tx
         .prepare_cached("SELECT body FROM sums WHERE name = ?1")?
         .query_row([FORGOTTEN], |row| row.get(0))

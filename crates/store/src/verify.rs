@@ -1,7 +1,7 @@
 //! Proving that a store is sound: its pages, the checksums of its journal, and that the kept projections equal the
 //! rebuilt ones.
 //!
-//! What is wrong with one task is named, and the rest is checked all the same.
+//! What is wrong with one task is named, and the rest is still checked.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -14,7 +14,7 @@ use windlass_core::text::with_causes;
 
 use crate::error::Fault;
 use crate::rebuild::{self, Projections};
-use crate::{Error, journal, projections, ready_index, row, schema};
+use crate::{Error, contents, journal, projections, ready_index, row, schema};
 
 /// Differences that are reported; more would say nothing new.
 const MAX_DIFFERENCES: usize = 100;
@@ -132,6 +132,17 @@ fn tables(tx: &Connection, found: &mut Vec<Difference>) -> Result<(), Fault> {
         damaged.insert(stream);
         Ok(())
     })?;
+    for fault in rebuild::cut_streams(tx)? {
+        let Fault::Store(Error::DamagedEvent { stream, .. }) = &fault else { continue };
+        if damaged.insert(stream.clone()) {
+            found.push(damage(stream, &fault));
+        }
+    }
+    for fault in contents::damaged_events(tx)? {
+        if let Fault::Store(Error::DamagedEvent { stream, .. }) = &fault {
+            found.push(damage(stream, &fault));
+        }
+    }
     for table in projections::TABLES {
         compare(table, tx, &scratch, &damaged, found)?;
         if found.len() >= MAX_DIFFERENCES {
@@ -145,7 +156,7 @@ fn tables(tx: &Connection, found: &mut Vec<Difference>) -> Result<(), Fault> {
 /// Reads every task's journal by itself, and names those that cannot be read.
 fn task_by_task(tx: &Connection, found: &mut Vec<Difference>) -> Result<(), Fault> {
     for task in row::task_ids(tx, "SELECT id FROM tasks ORDER BY id", [])? {
-        if let Err(fault) = journal::whole_of(tx, task) {
+        if let Err(fault) = journal::all_records(tx, task) {
             found.push(damage(&task.to_string(), &fault));
         }
     }
@@ -162,12 +173,12 @@ fn damage(stream: &str, fault: &Fault) -> Difference {
 }
 
 /// A row of a projection: its key, and its columns without what is not projected.
-struct Projected {
+struct ProjectedRow {
     key: Vec<Value>,
     columns: Vec<(String, Value)>,
 }
 
-impl Projected {
+impl ProjectedRow {
     fn next(rows: &mut Rows<'_>, names: &[String], keys: usize) -> rusqlite::Result<Option<Self>> {
         let Some(row) = rows.next()? else { return Ok(None) };
         let (mut key, mut columns) = (Vec::new(), Vec::new());
@@ -210,8 +221,8 @@ fn compare(
     let (mut kept, mut rebuilt) = (kept.prepare(&sql)?, rebuilt.prepare(&sql)?);
     let names: Vec<String> = kept.column_names().map(str::to_owned).collect();
     let (mut kept, mut rebuilt) = (kept.query([])?, rebuilt.query([])?);
-    let mut held = Projected::next(&mut kept, &names, keys)?;
-    let mut implied = Projected::next(&mut rebuilt, &names, keys)?;
+    let mut held = ProjectedRow::next(&mut kept, &names, keys)?;
+    let mut implied = ProjectedRow::next(&mut rebuilt, &names, keys)?;
     while found.len() < MAX_DIFFERENCES {
         let order = match (&held, &implied) {
             (None, None) => return Ok(()),
@@ -219,14 +230,14 @@ fn compare(
             (None, Some(_)) => Ordering::Greater,
             (Some(held), Some(implied)) => by_key(&held.key, &implied.key),
         };
-        let is_sound = |row: &&Projected| !row.is_of(damaged);
+        let is_sound = |row: &&ProjectedRow| !row.is_of(damaged);
         match order {
             Ordering::Less => {
-                let surplus = held.as_ref().filter(is_sound).map(Projected::name);
+                let surplus = held.as_ref().filter(is_sound).map(ProjectedRow::name);
                 found.extend(surplus.map(|key| Difference::Surplus { table, key }));
             }
             Ordering::Greater => {
-                let missing = implied.as_ref().filter(is_sound).map(Projected::name);
+                let missing = implied.as_ref().filter(is_sound).map(ProjectedRow::name);
                 found.extend(missing.map(|key| Difference::Missing { table, key }));
             }
             Ordering::Equal => {
@@ -238,16 +249,21 @@ fn compare(
             }
         }
         if order != Ordering::Greater {
-            held = Projected::next(&mut kept, &names, keys)?;
+            held = ProjectedRow::next(&mut kept, &names, keys)?;
         }
         if order != Ordering::Less {
-            implied = Projected::next(&mut rebuilt, &names, keys)?;
+            implied = ProjectedRow::next(&mut rebuilt, &names, keys)?;
         }
     }
     Ok(())
 }
 
-fn values(table: &'static str, held: &Projected, implied: &Projected, found: &mut Vec<Difference>) {
+fn values(
+    table: &'static str,
+    held: &ProjectedRow,
+    implied: &ProjectedRow,
+    found: &mut Vec<Difference>,
+) {
     for ((column, kept), (_, rebuilt)) in held.columns.iter().zip(&implied.columns) {
         if kept != rebuilt {
             let (kept, rebuilt) = (quoted(kept), quoted(rebuilt));
@@ -276,7 +292,7 @@ fn plain(value: &Value) -> String {
         Value::Integer(number) => number.to_string(),
         Value::Real(number) => number.to_string(),
         Value::Text(text) => text.clone(),
-        Value::Blob(bytes) => bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
+        Value::Blob(bytes) => windlass_core::hash::hex(bytes),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The words of core's enums as they stand in SQL texts.
+//! The words of core's enums as they are in SQL texts.
 //!
 //! SQLite uses a partial index only for a query that repeats the index's condition as text, so these are texts
 //! and not bound parameters. Each is made from the enum itself: a status with another name, or another one that
@@ -9,8 +9,11 @@ use std::fmt;
 use windlass_core::commitment::CommitmentState;
 use windlass_core::event::Driver;
 use windlass_core::injection::InjectionType;
+use windlass_core::question::QuestionStatus;
 use windlass_core::schedule::{ScheduleState, SchedulerStatus};
 use windlass_core::status::TaskStatus;
+
+use crate::planning::PlanActivation;
 
 /// Tasks that have not ended. `tasks.{LIVE}` names the table too.
 pub(crate) const LIVE: Statuses = Statuses { condition: "NOT IN" };
@@ -34,10 +37,14 @@ pub(crate) const EXPIRED: SchedulerStatus = SchedulerStatus::Expired;
 pub(crate) const SCHEDULE_ACTIVE: ScheduleState = ScheduleState::Active;
 pub(crate) const SCHEDULE_ENDED: ScheduleState = ScheduleState::Ended;
 
-pub(crate) const COMMITMENT_OPEN: CommitmentState = CommitmentState::Open;
-pub(crate) const COMMITMENT_CLAIMED: CommitmentState = CommitmentState::Claimed;
-pub(crate) const COMMITMENT_SUBMITTED: CommitmentState = CommitmentState::Submitted;
+/// Commitments that somebody holds.
+pub(crate) const HELD: HeldStates = HeldStates;
 pub(crate) const COMMITMENT_APPROVED: CommitmentState = CommitmentState::Approved;
+
+pub(crate) const QUESTION_OPEN: QuestionStatus = QuestionStatus::Open;
+pub(crate) const QUESTION_ANSWERED: QuestionStatus = QuestionStatus::Answered;
+
+pub(crate) const PLAN_ACTIVE: PlanActivation = PlanActivation::Active;
 
 pub(crate) const MESSAGE: InjectionType = InjectionType::UserMessage;
 pub(crate) const OUTSIDE_EVENT: InjectionType = InjectionType::ExternalEvent;
@@ -52,13 +59,31 @@ pub(crate) struct Statuses {
 impl fmt::Display for Statuses {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "status {} (", self.condition)?;
-        let ending = TaskStatus::ALL.iter().filter(|status| status.is_terminal());
-        for (place, status) in ending.enumerate() {
-            let gap = if place > 0 { ", " } else { "" };
-            write!(f, "{gap}'{status}'")?;
-        }
+        write_list(f, TaskStatus::ALL.iter().filter(|status| status.is_terminal()))?;
         f.write_str(")")
     }
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct HeldStates;
+
+impl fmt::Display for HeldStates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("state IN (")?;
+        write_list(f, CommitmentState::ALL.iter().filter(|state| state.is_held()))?;
+        f.write_str(")")
+    }
+}
+
+fn write_list(
+    f: &mut fmt::Formatter<'_>,
+    words: impl Iterator<Item = impl fmt::Display>,
+) -> fmt::Result {
+    for (place, word) in words.enumerate() {
+        let gap = if place > 0 { ", " } else { "" };
+        write!(f, "{gap}'{word}'")?;
+    }
+    Ok(())
 }
 
 #[derive(Clone, Copy)]
@@ -74,7 +99,7 @@ impl fmt::Display for OfService {
 mod tests {
     use super::*;
 
-    /// An index whose condition reads differently would not be used any more.
+    /// An index whose condition reads differently would no longer be used.
     #[test]
     fn queries_repeat_the_conditions_of_the_indexes() {
         let journal = include_str!("migrations/0001_journal.sql");
@@ -84,6 +109,11 @@ mod tests {
         assert!(ready.contains(&format!("WHERE {OF_SERVICE};")));
         let due = format!("ON schedules (next_due) WHERE state = '{SCHEDULE_ACTIVE}';");
         assert!(routing.contains(&due));
+        let plans = include_str!("migrations/0013_plans.sql");
+        assert!(plans.contains(&format!("ON plans (project) WHERE state = '{PLAN_ACTIVE}';")));
+        let questions = include_str!("migrations/0014_commitments.sql");
+        let asked = format!("ON questions (asked_at) WHERE state = '{QUESTION_OPEN}';");
+        assert!(questions.contains(&asked));
         let open = format!("IN ('{QUEUED}', '{DUE}', '{CLAIMED}', '{DISPATCHED}')");
         assert!(routing.contains(&open));
     }

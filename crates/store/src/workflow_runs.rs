@@ -9,7 +9,7 @@ use windlass_core::status::TaskStatus;
 use crate::error::Fault;
 use crate::row::{Columns, instant};
 use crate::words::TODO;
-use crate::{Error, Tasks};
+use crate::{Error, ListPlace, Tasks};
 
 /// One run of a workflow.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,10 +26,28 @@ pub struct WorkflowRunRow {
 impl Tasks<'_> {
     /// Runs of workflows, the newest first.
     pub fn workflow_runs(self, limit: u32) -> Result<Vec<WorkflowRunRow>, Error> {
+        self.workflow_runs_after(None, None, limit)
+    }
+
+    /// The same, beginning after a place in that order: one user's, or everybody's.
+    pub fn workflow_runs_after(
+        self,
+        user: Option<&str>,
+        place: Option<ListPlace>,
+        limit: u32,
+    ) -> Result<Vec<WorkflowRunRow>, Error> {
         self.store.read(|tx| {
-            let sql = "SELECT * FROM workflow_runs ORDER BY created_at DESC, id LIMIT ?1";
-            let mut statement = tx.prepare_cached(sql)?;
-            let mut rows = statement.query([limit])?;
+            let mut statement = tx.prepare_cached(
+                "SELECT * FROM workflow_runs
+                 WHERE (?1 IS NULL OR created_at < ?1 OR (created_at = ?1 AND id > ?2))
+                   AND (?4 IS NULL OR EXISTS (
+                       SELECT 1 FROM tasks JOIN sessions ON sessions.id = tasks.session_id
+                       WHERE tasks.id = workflow_runs.id AND sessions.user_id = ?4))
+                 ORDER BY created_at DESC, id LIMIT ?3",
+            )?;
+            let at = place.map(|place| instant(place.created_at));
+            let id = place.map(|place| place.id.to_string());
+            let mut rows = statement.query((at, id, limit, user))?;
             let mut found = Vec::new();
             while let Some(row) = rows.next()? {
                 let of = Columns { table: "workflow_runs", row };

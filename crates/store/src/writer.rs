@@ -28,7 +28,7 @@ const QUEUE: usize = 4096;
 /// How safe a commit is when its caller gets the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Survives the end of the process; enough to continue thinking.
+    /// Survives the end of the process; enough before the model is asked.
     Written,
     /// Survives a power loss; needed before an effect starts or anything is acknowledged outside.
     Synced,
@@ -63,21 +63,21 @@ pub type CommitHook = Arc<dyn Fn(CommitPoint) + Send + Sync>;
 
 /// The handle of the writer thread.
 pub(crate) struct Writer {
-    queue: Mutex<Option<Sender<Message>>>,
+    queue: Mutex<Option<Sender<WriterMessage>>>,
     room: Arc<Semaphore>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-enum Message {
+enum WriterMessage {
     /// Work for the next transaction.
-    Work(Box<dyn Work>),
+    Work(Box<dyn WriterJob>),
     /// Somebody began to listen for changes.
     Listen,
-    /// Free pages are to be given back, which is no transaction.
+    /// Free pages are to be given back, which is not a transaction.
     Compact(oneshot::Sender<Result<(), Error>>),
 }
 
-trait Work: Send {
+trait WriterJob: Send {
     fn level(&self) -> Level;
     /// Does the work, inside a transaction; an error of the database undoes the batch.
     fn run(&mut self, connection: &Connection, path: &Path) -> Result<(), Error>;
@@ -94,7 +94,7 @@ struct Pending<F, T> {
     _room: OwnedSemaphorePermit,
 }
 
-impl<F, T> Work for Pending<F, T>
+impl<F, T> WriterJob for Pending<F, T>
 where
     F: FnOnce(&Connection) -> Result<T, Fault> + Send,
     T: Send,
@@ -158,24 +158,24 @@ impl Writer {
         let room = self.room.clone().acquire_owned().await.map_err(|_| Error::Stopped)?;
         let (reply, outcome) = oneshot::channel();
         let pending = Pending { level, work: Some(work), result: None, reply, _room: room };
-        self.send(Message::Work(Box::new(pending)))?;
+        self.send(WriterMessage::Work(Box::new(pending)))?;
         outcome.await.map_err(|_| Error::Stopped)?
     }
 
     /// Gives free pages back to the disk.
     pub(crate) async fn compact(&self) -> Result<(), Error> {
         let (reply, outcome) = oneshot::channel();
-        self.send(Message::Compact(reply))?;
+        self.send(WriterMessage::Compact(reply))?;
         outcome.await.map_err(|_| Error::Stopped)?
     }
 
     /// Makes the thread look for other processes' commits, now and for as long as somebody listens.
     pub(crate) fn poll_from_now(&self) {
         // A stopped writer has no more changes to report.
-        let _ = self.send(Message::Listen);
+        let _ = self.send(WriterMessage::Listen);
     }
 
-    fn send(&self, message: Message) -> Result<(), Error> {
+    fn send(&self, message: WriterMessage) -> Result<(), Error> {
         let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         queue.as_ref().ok_or(Error::Stopped)?.send(message).map_err(|_| Error::Stopped)
     }

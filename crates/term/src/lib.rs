@@ -8,6 +8,7 @@
 
 mod strip_controls;
 pub mod columns;
+pub mod link;
 mod line_editor;
 pub mod style;
 pub mod wrap;
@@ -24,7 +25,7 @@ pub mod usage_line;
 pub mod progress;
 
 pub use detail::Detail;
-pub use line_editor::{Edited, LineEditor};
+pub use line_editor::{EditOutcome, LineEditor};
 pub use progress::Progress;
 pub use strip_controls::strip_controls;
 pub use style::{Paint, TerminalStyle};

@@ -2,7 +2,7 @@
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-/// The longest line; a longer answer belongs into a file.
+/// The longest line; a longer answer belongs in a file.
 const MAX_CHARS: usize = 10_000;
 /// The longest sequence of a key; a longer one is dropped.
 const MAX_KEY_BYTES: usize = 16;
@@ -11,7 +11,7 @@ const ESCAPE: u8 = 0x1b;
 
 /// What a key did.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Edited {
+pub enum EditOutcome {
     /// The line is not finished.
     Typing,
     /// Enter was pressed.
@@ -55,24 +55,24 @@ enum Key {
 
 impl LineEditor {
     /// Takes the next byte that was typed.
-    pub fn push(&mut self, byte: u8) -> Edited {
+    pub fn push(&mut self, byte: u8) -> EditOutcome {
         self.pending.push(byte);
         let Some(key) = decode(&self.pending) else {
             if self.pending.len() > MAX_KEY_BYTES {
                 self.pending.clear();
             }
-            return Edited::Typing;
+            return EditOutcome::Typing;
         };
         self.pending.clear();
         match key {
             Key::Enter => {
                 self.cursor = 0;
-                return Edited::Line(self.text.drain(..).collect());
+                return EditOutcome::Line(self.text.drain(..).collect());
             }
-            Key::EndOfInput if self.text.is_empty() => return Edited::End,
+            Key::EndOfInput if self.text.is_empty() => return EditOutcome::End,
             key => self.edit(key),
         }
-        Edited::Typing
+        EditOutcome::Typing
     }
 
     /// What is typed so far.
@@ -228,10 +228,10 @@ mod tests {
     fn typed(keys: &str) -> String {
         let mut editor = LineEditor::default();
         for byte in keys.bytes() {
-            assert_eq!(editor.push(byte), Edited::Typing);
+            assert_eq!(editor.push(byte), EditOutcome::Typing);
         }
         match editor.push(b'\r') {
-            Edited::Line(line) => line,
+            EditOutcome::Line(line) => line,
             other => panic!("{other:?}"),
         }
     }
@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn end_of_input_counts_on_an_empty_line_only() {
         let mut editor = LineEditor::default();
-        assert_eq!(editor.push(4), Edited::End);
+        assert_eq!(editor.push(4), EditOutcome::End);
         assert_eq!(typed("ab\u{2}\u{4}"), "a");
     }
 
@@ -256,7 +256,7 @@ mod tests {
     fn a_line_is_drawn_over_the_one_before() {
         let mut editor = LineEditor::default();
         assert_eq!(editor.draw("> ", 80), "\r\u{1b}[2K> ");
-        "ab\u{1b}[D".bytes().for_each(|byte| assert_eq!(editor.push(byte), Edited::Typing));
+        "ab\u{1b}[D".bytes().for_each(|byte| assert_eq!(editor.push(byte), EditOutcome::Typing));
         assert_eq!(editor.draw("> ", 80), "\r\u{1b}[2K> ab\r\u{1b}[3C");
         assert_eq!(editor.draw("> ", 2), "\r\u{1b}[2K> ab\r\n\u{1b}[1A\r\u{1b}[1C");
         assert_eq!(editor.clear(), "\u{1b}[1A\r\u{1b}[J");

@@ -4,20 +4,52 @@
 
 use crate::columns::width as columns_of;
 use crate::wrap as prose;
-use crate::{Paint, Table};
-use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+use crate::{Paint, Table, strip_controls};
+use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd};
 
 /// Text as it should look on a terminal of this width. The text has no control characters.
 pub fn render(text: &str, paint: Paint, width: usize) -> String {
     let options =
         Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut page = Page { paint, width: width.max(20), ..Page::default() };
-    for event in Parser::new_ext(text, options) {
+    for event in Parser::new_ext(text, options).map(plain_event) {
         page.take(event);
     }
     page.end_paragraph();
     page.lines.join("\n").trim_end().to_owned()
 }
+
+/// The same event without control characters. Markdown can write any character as a number (`&#27;`), which is a
+/// character only once it is read.
+pub fn plain_event(event: Event<'_>) -> Event<'_> {
+    let plain = |text: CowStr<'_>| CowStr::from(strip_controls(&text));
+    match event {
+        Event::Text(text) => Event::Text(plain(text)),
+        Event::Code(text) => Event::Code(plain(text)),
+        Event::Html(text) => Event::Html(plain(text)),
+        Event::InlineHtml(text) => Event::InlineHtml(plain(text)),
+        Event::InlineMath(text) => Event::InlineMath(plain(text)),
+        Event::DisplayMath(text) => Event::DisplayMath(plain(text)),
+        Event::FootnoteReference(name) => Event::FootnoteReference(plain(name)),
+        Event::Start(Tag::Link { link_type, dest_url, title, id }) => {
+            let (dest_url, title, id) = (plain(dest_url), plain(title), plain(id));
+            Event::Start(Tag::Link { link_type, dest_url, title, id })
+        }
+        Event::Start(Tag::Image { link_type, dest_url, title, id }) => {
+            let (dest_url, title, id) = (plain(dest_url), plain(title), plain(id));
+            Event::Start(Tag::Image { link_type, dest_url, title, id })
+        }
+        event @ (Event::Start(_)
+        | Event::End(_)
+        | Event::SoftBreak
+        | Event::HardBreak
+        | Event::Rule
+        | Event::TaskListMarker(_)) => event,
+    }
+}
+
+/// Stands before an item of a list that does not count.
+const BULLET: &str = "• ";
 
 #[derive(Default)]
 struct Page {
@@ -27,14 +59,21 @@ struct Page {
     /// The words of the paragraph in hand: text and style.
     words: Vec<(String, String)>,
     styles: Vec<&'static str>,
-    /// One entry per list around this place; the number of its next item, if it counts.
-    lists: Vec<Option<u64>>,
+    /// The lists around this place.
+    lists: Vec<List>,
     /// What stands before the next line instead of its indentation.
     bullet: Option<String>,
     quotes: usize,
     link: Option<String>,
     code: Option<String>,
     table: Option<(Vec<Vec<String>>, String)>,
+}
+
+struct List {
+    /// The number of its next item, if it counts.
+    next: Option<u64>,
+    /// Columns of the mark of the item in hand: its further lines stand below its text.
+    mark: usize,
 }
 
 impl Page {
@@ -79,16 +118,21 @@ impl Page {
                 if self.lists.is_empty() {
                     self.space();
                 }
-                self.lists.push(first);
+                self.lists.push(List { next: first, mark: BULLET.chars().count() });
             }
             Tag::Item => {
-                self.bullet = Some(match self.lists.last_mut() {
-                    Some(Some(number)) => {
+                let number = self.lists.last_mut().and_then(|list| list.next.as_mut());
+                let bullet = match number {
+                    Some(number) => {
                         *number += 1;
                         format!("{}. ", *number - 1)
                     }
-                    _ => "• ".to_owned(),
-                });
+                    None => BULLET.to_owned(),
+                };
+                if let Some(list) = self.lists.last_mut() {
+                    list.mark = bullet.chars().count();
+                }
+                self.bullet = Some(bullet);
             }
             Tag::Table(_) => {
                 self.space();
@@ -190,10 +234,12 @@ impl Page {
 
     /// Quote marks and the indentation of the lists around this place.
     fn margin(&self) -> String {
-        let indent = "  ".repeat(self.lists.len().saturating_sub(1));
-        let quote = self.paint.dim("│ ").repeat(self.quotes);
-        let below = if self.lists.is_empty() { "" } else { "  " };
-        format!("{quote}{indent}{below}")
+        format!("{}{}", self.paint.dim("│ ").repeat(self.quotes), " ".repeat(self.indent()))
+    }
+
+    /// Columns that the lists around this place take.
+    fn indent(&self) -> usize {
+        self.lists.iter().map(|list| list.mark).sum()
     }
 
     /// Wraps the words in hand and puts them on the page.
@@ -204,12 +250,12 @@ impl Page {
         let margin = self.margin();
         let first = match self.bullet.take() {
             Some(bullet) => {
-                let indent = "  ".repeat(self.lists.len().saturating_sub(1));
+                let indent = " ".repeat(self.indent().saturating_sub(bullet.chars().count()));
                 format!("{}{indent}{bullet}", self.paint.dim("│ ").repeat(self.quotes))
             }
             None => margin.clone(),
         };
-        let indent = 2 * (self.quotes + self.lists.len());
+        let indent = 2 * self.quotes + self.indent();
         let room = self.width.saturating_sub(indent).max(10);
         let lines = wrap(&std::mem::take(&mut self.words), room, self.paint);
         let margins = std::iter::once(first).chain(std::iter::repeat(margin));
@@ -322,8 +368,8 @@ Done.
 
         1. read the file
         2. fix it
-          • quote $1
-          • count all lines
+           • quote $1
+           • count all lines
 
         │ a quote
 
@@ -336,6 +382,27 @@ Done.
 
         Done.
         ");
+    }
+
+    #[test]
+    fn items_of_a_long_list_fit_and_stand_below_their_text() {
+        let items = |number: u64| format!("{number}. several words that need more than one row\n");
+        let list: String = (9..=10).map(items).collect();
+        insta::assert_snapshot!(render(&list, Paint { on: false }, 28), @r"
+        9. several words that need
+           more than one row
+        10. several words that need
+            more than one row
+        ");
+    }
+
+    #[test]
+    fn characters_written_as_numbers_control_nothing() {
+        let text =
+            "x &#27;]0;title&#7; &#x202e;abc &#155;31m `&#27;[2J` [a](https://a.example/&#27;[2J)";
+        let shown = render(text, Paint { on: false }, 80);
+        let is_control = |char: char| char.is_control() && char != '\n' || char == '\u{202e}';
+        assert!(!shown.contains(is_control), "{shown:?}");
     }
 
     #[test]

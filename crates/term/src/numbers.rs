@@ -35,11 +35,21 @@ pub fn age(then: Timestamp, now: Timestamp) -> String {
     }
 }
 
-/// US dollars; four decimals below one dollar, where two would say nothing.
+/// An amount of money that may not be known.
+pub fn known_dollars(amount: Option<f64>) -> String {
+    amount.map_or_else(|| "unknown".to_owned(), dollars)
+}
+
+/// US dollars; below one dollar up to four decimals, where two would say nothing.
 pub fn dollars(amount: f64) -> String {
     // The sum of nothing is a negative zero.
     let amount = amount + 0.0;
-    if amount > 0.0 && amount < 1.0 { format!("${amount:.4}") } else { format!("${amount:.2}") }
+    if amount <= 0.0 || amount >= 1.0 {
+        return format!("${amount:.2}");
+    }
+    let text = format!("${amount:.4}");
+    let cents = text.strip_suffix("00").filter(|_| amount >= 0.005);
+    cents.unwrap_or(&text).to_owned()
 }
 
 #[cfg(test)]
@@ -55,8 +65,8 @@ mod tests {
         assert_eq!(times, ["0.4 s", "12 s", "1:07"]);
         assert_eq!([tokens(0), tokens(12)], ["tokens unknown", "12 tokens"]);
         assert_eq!(dollars(std::iter::empty::<f64>().sum()), "$0.00");
-        let amounts = [dollars(0.0), dollars(0.0123), dollars(12.345)];
-        assert_eq!(amounts, ["$0.00", "$0.0123", "$12.35"]);
+        let amounts = [0.0, 0.6, 0.0123, 0.123, 0.000_01, 12.345].map(dollars);
+        assert_eq!(amounts, ["$0.00", "$0.60", "$0.0123", "$0.1230", "$0.0000", "$12.35"]);
     }
 
     #[test]

@@ -6,8 +6,8 @@ use std::time::Duration;
 use unicode_width::UnicodeWidthStr as _;
 use windlass_core::compaction::Source;
 use windlass_core::event::{
-    AgentStart, BudgetKind, CompactionEnd, Event, LlmResponse, Record, StepResult, SubAgentSpawn,
-    ToolCall, ToolResult,
+    AgentStart, BudgetKind, CompactionEnd, Event, LlmResponse, Record, RunnerReported, StepResult,
+    SubAgentSpawn, ToolCall, ToolResult,
 };
 use windlass_core::id::{CallId, TaskId};
 use windlass_core::message::{Finish, ToolRequest};
@@ -27,6 +27,9 @@ const DEFAULT_WIDTH: usize = 100;
 /// Lines that are shown of what the agent says between its calls.
 const REPLY_LINES: usize = 4;
 
+/// Lines that are shown of what another program prints at once.
+const PROGRAM_LINES: usize = 8;
+
 /// Turns the events of a task and its sub-agents into lines.
 pub struct Progress {
     task: TaskId,
@@ -45,6 +48,8 @@ pub struct Progress {
     is_saving_notes: bool,
     /// Labels of the sub-agents.
     sub_agents: BTreeMap<TaskId, String>,
+    /// Steps of a workflow, by the task that works on each.
+    steps: BTreeMap<TaskId, String>,
 }
 
 impl Progress {
@@ -64,11 +69,12 @@ impl Progress {
                 .last_reply
                 .open_calls
                 .iter()
-                .map(|open| requested(&open.request))
+                .map(|open| call_with_line(&open.request))
                 .collect(),
             last_shown: None,
             is_saving_notes: state.compaction.is_flushing(),
             sub_agents: labels.collect(),
+            steps: BTreeMap::new(),
         }
     }
 
@@ -121,6 +127,22 @@ impl Progress {
         if let Event::SubAgentSpawn(spawn) = event {
             self.sub_agents.insert(spawn.task_id, shown_line(&spawn.label));
         }
+        if let Event::WorkflowStepStarted(step) = event
+            && let Some(task) = step.task
+        {
+            self.steps.insert(task, shown_line(&step.step));
+        }
+        let step = self.steps.get(&record.task);
+        match event {
+            Event::RunnerReported(reported) => {
+                // Its step may have begun before this run.
+                let step = step.map_or_else(|| "program".to_owned(), Clone::clone);
+                return self.program_lines(&step, reported, width);
+            }
+            // What our own agents do in a step is shown at its end.
+            _ if step.is_some() => return Vec::new(),
+            _ => {}
+        }
         if record.task != self.task {
             return self.sub_agent_lines(record, width);
         }
@@ -140,6 +162,27 @@ impl Progress {
         lines
     }
 
+    /// What another program prints that works on a step of a workflow.
+    fn program_lines(
+        &mut self,
+        step: &str,
+        reported: &RunnerReported,
+        width: usize,
+    ) -> Vec<String> {
+        if let Some(activity) = &reported.activity {
+            self.activity = one_line(&format!("{step}: {}", shown_line(activity)), width);
+        }
+        let output = strip_controls(reported.output.as_deref().unwrap_or_default());
+        let lines: Vec<_> = output.lines().filter(|line| !line.trim().is_empty()).collect();
+        let shown_of = |line: &&str| {
+            let line = one_line(&format!("{step}: {}", shown(line.trim_end())), width);
+            self.paint.dim(&format!("  {line}"))
+        };
+        let more = lines.len().saturating_sub(PROGRAM_LINES);
+        let rest = (more > 0).then(|| self.paint.dim(&format!("  {step}: … {more} more lines")));
+        lines.iter().take(PROGRAM_LINES).map(shown_of).chain(rest).collect()
+    }
+
     /// One line per call of a sub-agent, with its label in front, and why a call was denied.
     fn sub_agent_lines(&mut self, record: &Record, width: usize) -> Vec<String> {
         let label = self.sub_agents.get(&record.task).map_or("sub-agent", String::as_str);
@@ -152,7 +195,7 @@ impl Progress {
             }
             Event::LlmResponse(response) => {
                 self.usage.apply_sub_agent(&response.usage);
-                self.requested.extend(response.calls.iter().map(requested));
+                self.requested.extend(response.calls.iter().map(call_with_line));
                 Vec::new()
             }
             Event::CompactionProgress(part) => {
@@ -199,7 +242,7 @@ impl Progress {
             Event::LlmResponse(response) => {
                 self.is_replying = false;
                 self.usage.apply_reply(response);
-                self.requested.extend(response.calls.iter().map(requested));
+                self.requested.extend(response.calls.iter().map(call_with_line));
             }
             Event::ToolCall(call) => {
                 self.activity = tool_lines::call(&call.tool, &call.arguments, width);
@@ -221,7 +264,9 @@ impl Progress {
             Event::AgentStart(start) => {
                 let mut lines = vec![paint.dim(&introduction(start, width))];
                 if !start.sandbox_gaps.is_empty() {
-                    lines.push(paint.yellow(&text(&format!("sandbox: {}", start.sandbox_gaps))));
+                    // Whole, however long: what a command could do is not in any other place.
+                    let gaps = one_line(&shown(start.sandbox_gaps.trim_end()), usize::MAX);
+                    lines.push(paint.yellow(&format!("sandbox: {gaps}")));
                 }
                 lines
             }
@@ -244,8 +289,10 @@ impl Progress {
                 let line = text(&format!("{}: {}", file.filepath, file.description));
                 vec![format!("{} {line}", paint.green("published"))]
             }
-            Event::InjectionReceived(injection) if injection.control.is_none() => {
-                vec![format!("{} {}", paint.cyan("←"), text(&injection.content))]
+            Event::InjectionReceived(injection)
+                if injection.control.is_none() || injection.is_from_person() =>
+            {
+                vec![format!("{} {}", paint.cyan("←"), text(injection.text_for_people()))]
             }
             Event::ModeChanged(changed) => {
                 vec![paint.cyan(&text(&format!("mode: {}", changed.to)))]
@@ -259,7 +306,7 @@ impl Progress {
             Event::MemoryFlush(_) => vec![paint.dim("context is filling up: saving notes")],
             // Nothing could be summarized; the end of the run says what follows from that.
             Event::CompactionEnd(end) if end.summarized_turns == 0 => Vec::new(),
-            Event::CompactionEnd(end) => vec![paint.dim(&text(&compacted(end)))],
+            Event::CompactionEnd(end) => vec![paint.dim(&text(&compaction_line(end)))],
             Event::SubAgentSpawn(spawn) => vec![text(&spawn_text(spawn))],
             Event::SubAgentComplete(done) => {
                 let error = done.error.as_deref().filter(|_| done.output.is_empty());
@@ -350,7 +397,7 @@ impl Progress {
     }
 }
 
-fn requested(request: &ToolRequest) -> (CallId, String) {
+fn call_with_line(request: &ToolRequest) -> (CallId, String) {
     let arguments = serde_json::from_str(&request.arguments).unwrap_or_default();
     (request.id, tool_lines::call(&request.name, &arguments, DEFAULT_WIDTH))
 }
@@ -367,7 +414,7 @@ fn spawn_text(spawn: &SubAgentSpawn) -> String {
     format!("↳ {}: {}", spawn.label, spawn.task)
 }
 
-fn compacted(end: &CompactionEnd) -> String {
+fn compaction_line(end: &CompactionEnd) -> String {
     let by = match end.source {
         Source::Model => "",
         Source::Extract => "; no model could summarize, so the summary is an extract",

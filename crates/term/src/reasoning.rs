@@ -48,19 +48,19 @@ mod tests {
         Reasoning { model: "m".to_owned(), thoughts: texts.iter().map(thought).collect() }
     }
 
-    fn shown(reasoning: &Reasoning, detail: Detail) -> String {
+    fn shown_part(reasoning: &Reasoning, detail: Detail) -> String {
         lines(reasoning, Paint { on: false }, 40, detail).join("\n")
     }
 
     #[test]
     fn a_thought_is_folded_to_its_first_line() {
         let two = reasoning(&["The build fails in the parser.\nRead it first.", "Then run it."]);
-        assert_eq!(shown(&two, Detail::Brief), "∴ The build fails in the p… (+2 lines)");
+        assert_eq!(shown_part(&two, Detail::Brief), "∴ The build fails in the p… (+2 lines)");
         assert_eq!(
-            shown(&two, Detail::Full),
+            shown_part(&two, Detail::Full),
             "∴ The build fails in the parser.\n  Read it first.\n  Then run it."
         );
-        assert_eq!(shown(&reasoning(&["Short."]), Detail::Brief), "∴ Short.");
-        assert_eq!(shown(&reasoning(&["", " \n"]), Detail::Full), "");
+        assert_eq!(shown_part(&reasoning(&["Short."]), Detail::Brief), "∴ Short.");
+        assert_eq!(shown_part(&reasoning(&["", " \n"]), Detail::Full), "");
     }
 }

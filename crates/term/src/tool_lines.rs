@@ -96,6 +96,9 @@ fn command(call: &ToolCall, paint: Paint, width: usize, detail: Detail) -> Vec<S
     shown.chain(more).collect()
 }
 
+/// What names of tools begin with that an MCP server has: what they return is the output of a program.
+const MCP: &str = "mcp__";
+
 /// What a call came to, as indented lines; none where the call's own line says it all.
 pub fn outcome(
     tool: &str,
@@ -105,21 +108,28 @@ pub fn outcome(
     detail: Detail,
 ) -> Vec<String> {
     let mut lines = Vec::new();
-    let printed = || printed(&strip_controls(outcome.display_text()), paint, width, detail);
+    let whole = || output(&strip_controls(outcome.display_text()), paint, width, detail);
     if let Some(code) = outcome.exit_code {
-        lines.extend(printed());
+        lines.extend(whole());
         if code != 0 {
             lines.push(format!("  {}", paint.red(&format!("exit {code}"))));
         }
     } else if outcome.ending != CallEnding::Ok {
+        let failure = failure(outcome);
+        // What was printed until then comes before the reason, as it does before an exit code.
+        let (before, reason) = match has_output(tool, outcome) {
+            true => failure.trim_end().rsplit_once('\n').unwrap_or(("", &failure)),
+            false => ("", failure.as_str()),
+        };
+        lines.extend(output(before, paint, width, detail));
         let text = match detail {
-            Detail::Brief => one_line(&failure(outcome), FAILURE_WIDTH),
-            Detail::Full => failure(outcome),
+            Detail::Brief => one_line(reason, FAILURE_WIDTH),
+            Detail::Full => reason.to_owned(),
         };
         let text = wrap(&format!("{} {text}", paint.red(ending_words(outcome.ending))), width);
         lines.extend(text.lines().map(|line| format!("  {line}")));
-    } else if tool == tool_name::BASH {
-        lines.extend(printed());
+    } else if tool == tool_name::BASH || detail == Detail::Full && tool.starts_with(MCP) {
+        lines.extend(whole());
     }
     for fact in &outcome.facts {
         if let Fact::FileChanged { diff: Some(diff), .. } = fact {
@@ -127,6 +137,16 @@ pub fn outcome(
         }
     }
     lines
+}
+
+/// Whether a call is a command that ran and was ended: its text is what it printed, and in the last line why it ended.
+fn has_output(tool: &str, outcome: &Outcome) -> bool {
+    let is_ended = match outcome.ending {
+        CallEnding::Cancelled | CallEnding::Unknown => true,
+        CallEnding::Error => outcome.aborted_by.is_some(),
+        CallEnding::Ok | CallEnding::Denied => false,
+    };
+    tool == tool_name::BASH && is_ended
 }
 
 const fn ending_words(ending: CallEnding) -> &'static str {
@@ -144,8 +164,8 @@ pub fn failure(outcome: &Outcome) -> String {
     strip_controls(outcome.display_text())
 }
 
-/// The last lines of an output.
-fn printed(text: &str, paint: Paint, width: usize, detail: Detail) -> Vec<String> {
+/// The last lines of an output, with a fold above them where there are more.
+pub fn output(text: &str, paint: Paint, width: usize, detail: Detail) -> Vec<String> {
     let all: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     if detail == Detail::Full {
         return all.iter().map(|line| paint.dim(&format!("  {line}"))).collect();
@@ -192,6 +212,25 @@ mod tests {
         assert_eq!(lines[0], "  … 2 earlier lines");
         assert_eq!(lines.last().unwrap(), "  8");
         assert_eq!(outcome("bash", &long, PLAIN, 80, Detail::Full).len(), 8);
+        let returned = Outcome::ok("4\n");
+        assert_eq!(outcome("mcp__calc__add", &returned, PLAIN, 80, Detail::Full), ["  4"]);
+        let brief = outcome("mcp__calc__add", &returned, PLAIN, 80, Detail::Brief);
+        assert_eq!(brief, Vec::<String>::new());
+    }
+
+    #[test]
+    fn an_interrupted_command_shows_its_last_output_and_who_ended_it() {
+        let steps: Vec<String> = (1..=19).map(|step| format!("step {step}")).collect();
+        let text = format!("{}\n\ninterrupted by the person", steps.join("\n"));
+        let ended = Outcome::ended(CallEnding::Cancelled, text);
+        let lines = outcome("bash", &ended, PLAIN, 80, Detail::Brief);
+        assert_eq!(lines[0], "  … 13 earlier lines");
+        assert_eq!(lines[1], "  step 14");
+        assert_eq!(lines[6..], ["  step 19", "  cancelled: interrupted by the person"]);
+        assert_eq!(outcome("bash", &ended, PLAIN, 80, Detail::Full).len(), 20);
+        let silent = Outcome::ended(CallEnding::Cancelled, "\n\ninterrupted by the person");
+        let lines = outcome("bash", &silent, PLAIN, 80, Detail::Brief);
+        assert_eq!(lines, ["  cancelled: interrupted by the person"]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use unicode_segmentation::UnicodeSegmentation as _;
 
 use crate::columns::{grapheme_width, width};
-use crate::strip_controls;
+use crate::{link, strip_controls};
 
 /// Indentation of the lines that follow the first.
 const HANGING: &str = "  ";
@@ -33,7 +33,7 @@ fn wrap_line(line: &str, columns: usize) -> String {
 
 /// Cuts a line to a number of columns. Colours take no room, and end with the line.
 pub fn cut_columns(line: &str, columns: usize) -> String {
-    let (mut kept, mut used, mut coloured) = (String::new(), 0, false);
+    let (mut kept, mut used, mut coloured, mut is_linked) = (String::new(), 0, false, false);
     let mut rest = line;
     while let Some(grapheme) = rest.graphemes(true).next() {
         if let Some(after) = rest.strip_prefix("\u{1b}[") {
@@ -41,6 +41,12 @@ pub fn cut_columns(line: &str, columns: usize) -> String {
             kept.push_str(&rest[..rest.len() - after.len() + end]);
             rest = &after[end..];
             coloured = true;
+            continue;
+        }
+        if let Some(length) = link::sequence(rest) {
+            is_linked = !rest.starts_with(link::END);
+            kept.push_str(&rest[..length]);
+            rest = &rest[length..];
             continue;
         }
         let wide = grapheme_width(grapheme);
@@ -52,6 +58,9 @@ pub fn cut_columns(line: &str, columns: usize) -> String {
         kept.push_str(grapheme);
         used += wide;
         rest = &rest[grapheme.len()..];
+    }
+    if is_linked {
+        kept.push_str(link::END);
     }
     if coloured {
         kept.push_str("\u{1b}[0m");

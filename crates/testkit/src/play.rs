@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use tokio_util::sync::CancellationToken;
-use windlass_coordinator::{Clock, Coordinator, Draft, Preview, PreviewContent, Share, Update};
+use windlass_coordinator::{Clock, Coordinator, Preview, PreviewContent, Share, TaskDraft, Update};
 use windlass_core::axes::Axes;
 use windlass_core::command::{ExecutionConfig, TaskResult};
 use windlass_core::event::Driver;
@@ -119,7 +119,7 @@ impl Stage {
         *lock(&self.clock.meanwhile) = Some(Box::new(happens));
     }
 
-    /// Stops the coordinator's calendar at an instant; it stands there until it is set again. Nothing runs any
+    /// Stops the coordinator's calendar at an instant; it stays there until it is set again. Nothing runs any
     /// longer by that: somebody has set the clock, or the machine has slept.
     pub fn set_clock(&self, at: Timestamp) {
         *lock(&self.clock.calendar) = Some(at);
@@ -137,7 +137,7 @@ impl Stage {
     }
 
     /// The goal, before it is submitted.
-    pub fn draft(&self) -> Draft {
+    pub fn draft(&self) -> TaskDraft {
         let default = Axes::headless();
         let axes = Axes {
             permission_profile: self.scene.profile().unwrap_or(default.permission_profile),
@@ -145,7 +145,7 @@ impl Stage {
             work_mode: self.scene.mode().unwrap_or(default.work_mode),
             ..default
         };
-        Draft {
+        TaskDraft {
             user_id: None,
             goal: self.scene.goal.clone(),
             pictures: Vec::new(),

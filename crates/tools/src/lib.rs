@@ -18,7 +18,7 @@ pub mod named_files;
 mod pictures;
 pub mod workspace;
 
-pub use builtin::{Ledger, Signature, Spawned, UserQuestion};
+pub use builtin::{Ledger, Signature, SpawnArguments, UserQuestion};
 pub use registry::Registry;
 pub use shell::Shell;
 pub use tool::{

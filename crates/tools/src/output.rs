@@ -7,7 +7,8 @@
 
 use windlass_core::id::CallId;
 use windlass_core::layout::Own;
-use windlass_core::outcome::Truncated;
+pub use windlass_core::model_text::neutralize;
+use windlass_core::outcome::Truncation;
 use windlass_core::text::{BYTES_PER_TOKEN, estimate_tokens, prefix, suffix};
 
 use crate::workspace::{Error, Purpose, Replacement, Workspace};
@@ -25,7 +26,7 @@ pub fn fit(
     call: CallId,
     limit_tokens: u64,
     workspace: &Workspace,
-) -> (String, Option<Truncated>) {
+) -> (String, Option<Truncation>) {
     if estimate_tokens(text.len() as u64) <= limit_tokens {
         return (text, None);
     }
@@ -61,7 +62,7 @@ pub(crate) fn preview(head: &str, tail: &str, size: u64, lines: u64) -> String {
 }
 
 /// Head and tail, the cut marked, and where the whole is (ES-229, ES-230).
-pub(crate) fn cut_pieces(pieces: &Pieces<'_>) -> (String, Option<Truncated>) {
+pub(crate) fn cut_pieces(pieces: &Pieces<'_>) -> (String, Option<Truncation>) {
     let Pieces { head, tail, size, lines, limit_tokens, kept, capped } = pieces;
     let notice = match kept {
         Ok(path) => {
@@ -78,7 +79,7 @@ pub(crate) fn cut_pieces(pieces: &Pieces<'_>) -> (String, Option<Truncated>) {
     let truncated = kept
         .as_ref()
         .ok()
-        .map(|path| Truncated { full_output_path: path.clone(), original_size: *size });
+        .map(|path| Truncation { full_output_path: path.clone(), original_size: *size });
     (cut(head, tail, (*size, *lines), *limit_tokens, &notice), truncated)
 }
 
@@ -150,64 +151,19 @@ pub fn readable(bytes: &[u8]) -> String {
     neutralize(&String::from_utf8_lossy(bytes))
 }
 
-/// The same for text: an escape sequence shows as `␛[31m` and commands no terminal. Idempotent.
-pub fn neutralize(text: &str) -> String {
-    let mut clean = String::with_capacity(text.len());
-    let mut letters = text.chars().peekable();
-    while let Some(letter) = letters.next() {
-        match letter {
-            '\n' | '\t' => clean.push(letter),
-            '\r' if letters.peek() == Some(&'\n') => {}
-            '\0' => clean.push(char::REPLACEMENT_CHARACTER),
-            // The Unicode pictures of the control characters stand in their order.
-            '\u{1}'..='\u{1f}' => {
-                clean.push(char::from_u32(0x2400 + letter as u32).unwrap_or(' '));
-            }
-            '\u{7f}' => clean.push('␡'),
-            '\u{80}'..='\u{9f}' => clean.push(char::REPLACEMENT_CHARACTER),
-            // Part of a picture or of a word in scripts that need it; hidden anywhere else.
-            '\u{200c}' | '\u{200d}' if joins(clean.chars().next_back(), letters.peek()) => {
-                clean.push(letter);
-            }
-            // How an emoji is drawn; anywhere else, and one after another, they can carry text.
-            '\u{fe0e}' | '\u{fe0f}' if selects(clean.chars().next_back(), letters.peek()) => {
-                clean.push(letter);
-            }
-            hidden if is_invisible(hidden) => {
-                clean.push_str(&format!("\\u{{{:X}}}", u32::from(hidden)));
-            }
-            _ => clean.push(letter),
-        }
-    }
-    clean
-}
-
 /// A file's name on one line: what a name can hold and a line cannot is made visible.
 pub(crate) fn shown_name(path: &str) -> String {
     neutralize(path).replace('\n', "␊").replace('\t', "␉")
 }
 
-/// Whether a joiner between these two letters is part of how they are written.
-fn joins(before: Option<char>, after: Option<&char>) -> bool {
-    before.is_some_and(|letter| !letter.is_ascii())
-        && after.is_some_and(|letter| !letter.is_ascii())
-}
-
-/// Whether a selector between these two letters says how the first is drawn.
-fn selects(before: Option<char>, after: Option<&char>) -> bool {
-    let is_drawn = |letter: char| !letter.is_ascii() && !is_invisible(letter) && letter != '}';
-    before.is_some_and(is_drawn) || after == Some(&'\u{20e3}')
-}
-
-/// Characters that have no picture and that can carry text a person does not see: zero-width, bidirectional
-/// and tag characters, fillers.
-fn is_invisible(letter: char) -> bool {
-    matches!(letter,
-        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
-        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2800}' | '\u{fe00}'..='\u{fe0f}'
-        | '\u{13430}'..='\u{1343f}' | '\u{1bca0}'..='\u{1bca3}'
-        | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}'
-        | '\u{fff9}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+/// Whether bytes without a NUL can be shown as text: what no character begins with is rare in them. Text in an older
+/// encoding has a few such bytes, data is half of them.
+pub(crate) fn is_mostly_utf8(head: &[u8]) -> bool {
+    const MAX_WRONG_PERCENT: usize = 10;
+    /// A few bytes cost nothing, and are readable as they are.
+    const MAX_WRONG_BYTES: usize = 64;
+    let wrong: usize = head.utf8_chunks().map(|chunk| chunk.invalid().len()).sum();
+    wrong <= MAX_WRONG_BYTES || wrong * 100 <= head.len() * MAX_WRONG_PERCENT
 }
 
 /// Whether an output is data and not text, by its beginning.
@@ -218,7 +174,7 @@ pub(crate) fn is_binary(head: &[u8]) -> bool {
     const MAX_STRANGE_PERCENT: usize = 10;
     let head = &head[..head.len().min(SNIFFED_BYTES)];
     if !head.contains(&0) {
-        return false;
+        return !is_mostly_utf8(head);
     }
     let strange = |byte: &&u8| matches!(byte, 0..=8 | 14..=26 | 28..=31 | 127);
     let magic: [&[u8]; 3] = [b"\x7fELF", b"\x89PNG", b"SQLite format 3\0"];
@@ -232,17 +188,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn hidden_characters_are_marked_and_joined_pictures_are_not() {
-        assert_eq!(neutralize("a\u{200b}b\u{202e}c\u{e0041}"), "a\\u{200B}b\\u{202E}c\\u{E0041}");
-        let family = "👨\u{200d}👩\u{200d}👧 می\u{200c}خواهم";
-        assert_eq!(neutralize(family), family);
-        assert_eq!(neutralize("rm\u{200d} -rf"), "rm\\u{200D} -rf");
-        for drawn in ["❤\u{fe0f}", "1\u{fe0f}\u{20e3}", "👁\u{fe0f}\u{200d}🗨"] {
-            assert_eq!(neutralize(drawn), drawn);
-        }
-        let carried = "❤\u{fe0f}\u{fe01}\u{fe0f}a\u{fe0f}\u{34f}\u{2800}\u{1bca0}";
-        let marked = "❤\u{fe0f}\\u{FE01}\\u{FE0F}a\\u{FE0F}\\u{34F}\\u{2800}\\u{1BCA0}";
-        assert_eq!(neutralize(carried), marked);
+    fn a_name_of_a_file_is_one_line() {
         assert_eq!(shown_name("a\nb\u{1b}[31m\tc"), "a␊b␛[31m␉c");
     }
 
@@ -251,6 +197,11 @@ mod tests {
         let utf16: Vec<u8> = "hello, world".encode_utf16().flat_map(u16::to_le_bytes).collect();
         assert!(is_binary(&utf16) && is_binary(b"\x7fELF\x02\x01\x01\0\0"));
         assert!(!is_binary(b"src/main.rs\0src/lib.rs\0tests/it/main.rs\0"));
+        let data: Vec<u8> =
+            (0u32..5000).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8 | 1).collect();
+        assert!(is_binary(&data));
+        assert!(!is_binary("ein Übungsgerät, grün und schön".as_bytes()));
+        assert!(!is_binary(b"caf\xe9 au lait, in an older encoding\n"));
         assert!(!is_binary("caf\u{e9} \u{1b}[31mred\n".as_bytes()));
     }
 

@@ -12,7 +12,7 @@ use std::sync::{Arc, LazyLock, OnceLock};
 use serde_json::Value;
 use windlass_core::axes::PermissionProfile;
 use windlass_core::layout::Layout;
-use windlass_core::message::ToolSpec;
+use windlass_core::message::{ArgumentSchema, ToolSpec};
 use windlass_core::outcome::Outcome;
 use windlass_core::policy::Decision;
 use windlass_core::policy::decide::by_profile;
@@ -35,10 +35,16 @@ pub struct Registry {
 struct RegisteredTool {
     tool: Arc<dyn Tool>,
     parameters: Value,
+    schema: ArgumentSchema,
     check: OnceLock<SchemaCheck>,
 }
 
 impl RegisteredTool {
+    fn new(tool: Arc<dyn Tool>, parameters: Value, check: OnceLock<SchemaCheck>) -> Arc<Self> {
+        let schema = ArgumentSchema::from(&parameters);
+        Arc::new(Self { tool, parameters, schema, check })
+    }
+
     fn check(&self) -> &SchemaCheck {
         let compile = || SchemaCheck::new(self.tool.name(), &self.parameters);
         self.check.get_or_init(|| compile().expect("our own schemas compile, others have been"))
@@ -74,7 +80,7 @@ impl Registry {
     /// Adds a tool of ours. Its name must be unique and its schema must compile; tests check both.
     pub fn add_own(&mut self, tool: Arc<dyn Tool>) {
         let parameters = tool.parameters();
-        self.tools.push(Arc::new(RegisteredTool { tool, parameters, check: OnceLock::new() }));
+        self.tools.push(RegisteredTool::new(tool, parameters, OnceLock::new()));
     }
 
     /// Adds a tool after all others.
@@ -86,11 +92,7 @@ impl Registry {
         let parameters = tool.parameters();
         let check = SchemaCheck::new(tool.name(), &parameters)
             .map_err(|reason| Error::Schema { name: name(), reason })?;
-        self.tools.push(Arc::new(RegisteredTool {
-            tool,
-            parameters,
-            check: OnceLock::from(check),
-        }));
+        self.tools.push(RegisteredTool::new(tool, parameters, OnceLock::from(check)));
         Ok(())
     }
 
@@ -112,7 +114,7 @@ impl Registry {
             .map(|entry| ToolSpec {
                 name: entry.tool.name().to_owned(),
                 description: layout.fill(entry.tool.description()),
-                parameters: entry.parameters.clone(),
+                parameters: entry.schema.clone(),
             })
             .collect()
     }
@@ -141,9 +143,9 @@ impl Registry {
     fn unknown(&self, name: &str) -> Outcome {
         let names: Vec<_> = self.iter().map(|tool| tool.name()).collect();
         let close = |known: &&&str| distance(name, known) <= known.len().div_ceil(2);
-        let within = |known: &&&str| name.to_ascii_lowercase().contains(**known);
+        let is_part_of_it = |known: &&&str| name.to_ascii_lowercase().contains(**known);
         let nearest = names.iter().min_by_key(|known| distance(name, known)).filter(close);
-        let hint = match nearest.or_else(|| names.iter().find(within)) {
+        let hint = match nearest.or_else(|| names.iter().find(is_part_of_it)) {
             Some(known) => format!(" Did you mean `{known}`?"),
             None => String::new(),
         };

@@ -25,17 +25,6 @@ pub fn symbol_at(path: &str, text: &str, lines: LineRange) -> Option<Symbol> {
     symbols(path, text).into_iter().rfind(holds)
 }
 
-/// The part of this name; its last part alone is enough where only one has it.
-pub fn symbol_named(path: &str, text: &str, name: &str) -> Option<Symbol> {
-    let symbols = symbols(path, text);
-    if let Some(found) = symbols.iter().find(|symbol| symbol.name == name) {
-        return Some(found.clone());
-    }
-    let mut short =
-        symbols.into_iter().filter(|symbol| symbol.name.rsplit("::").next() == Some(name));
-    short.next().filter(|_| short.next().is_none())
-}
-
 /// All named parts, outer ones first; none where the language is not known.
 pub fn symbols(path: &str, text: &str) -> Vec<Symbol> {
     let mut found = Vec::new();
@@ -151,13 +140,5 @@ mod tests {
         assert_eq!(at("a.js", "function one() {\n}\n", 1, 2).as_deref(), Some("one"));
         assert_eq!(at("a.txt", rust, 4, 4), None);
         assert_eq!(at("a.rs", "fn broken( {{{ \0", 1, 1), None);
-    }
-
-    #[test]
-    fn a_short_name_is_enough_where_only_one_has_it() {
-        let rust = "impl A { fn one() {} fn new() {} }\nimpl B { fn new() {} }\n";
-        assert_eq!(symbol_named("a.rs", rust, "one").unwrap().name, "A::one");
-        assert_eq!(symbol_named("a.rs", rust, "B::new").unwrap().lines.first, 2);
-        assert_eq!(symbol_named("a.rs", rust, "new"), None);
     }
 }

@@ -143,6 +143,8 @@ pub struct Prepared {
     pub bound: Vec<BoundFile>,
     /// The files that its meaning depends on. Looked up when a person is asked: most calls run unasked.
     pub bind: Option<Bind>,
+    /// The workspace, where the call may depend on files of it that nobody can name beforehand.
+    pub depends_on: Option<Arc<Workspace>>,
     /// How it is brought to a result after a crash.
     pub recovery: Recovery,
     pub act: Act,
@@ -157,6 +159,7 @@ impl Prepared {
             diff: None,
             bound: Vec::new(),
             bind: None,
+            depends_on: None,
             recovery,
             act,
         }
@@ -194,7 +197,7 @@ pub enum Executor {
     SubAgent,
 }
 
-/// What a call is about, as a summary of the work names it.
+/// What a call is about, as the compaction summary names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
     Command(String),
@@ -254,7 +257,7 @@ pub trait Tool: Send + Sync {
         &[]
     }
 
-    /// Replaces words that other agents' tools use by ours, before the arguments are checked.
+    /// Replaces words that other agents' tools use with ours, before the arguments are checked.
     fn replace_synonyms(&self, _arguments: &mut Value) {}
 
     /// All names that a skill may call it by.

@@ -4,7 +4,8 @@
 //! Invariants:
 //! - A draft is never lost: it is written, queued, on its way, put aside or in the history, until it was sent.
 //! - No question is answered but by a key that [`crate::dialog`] lets count.
-//! - What is printed comes from committed events; what is only previewed stays in the live zone.
+//! - What is printed comes from committed events; what is only previewed stays in the live zone. Only where a reply is
+//!   given up, what was read of it is printed too, marked as not finished.
 
 mod binding;
 mod chord;
@@ -12,8 +13,10 @@ mod completing;
 mod departure;
 mod notice;
 mod outgoing;
+mod own_command;
 mod pressing;
 mod questions;
+mod ran;
 mod saved;
 mod scrolling;
 mod spoken;
@@ -21,6 +24,7 @@ mod writing;
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use windlass_coordinator::Preview;
 use windlass_coordinator::views::OpenQuestion;
 use windlass_core::axes::{Axes, Surface};
@@ -50,12 +54,14 @@ pub use chord::Chord;
 pub use completing::Completing;
 pub use departure::Departure;
 pub use notice::Notice;
-pub use outgoing::Outgoing;
-pub use questions::Questions;
-pub use saved::Saved;
+pub use outgoing::{Outgoing, Steered};
+pub use own_command::OwnCommand;
+use pressing::Pressing;
+pub use questions::{QuestionKeys, Questions};
+pub use saved::SavedDrafts;
 pub use scrolling::Scrolling;
-pub use spoken::{STILL_WORKING, Spoken};
-pub use writing::{Answering, Purpose, Searching, Writing};
+pub use spoken::{LastWords, STILL_WORKING};
+pub use writing::{Answering, ComposerState, Purpose, Searching};
 
 /// How soon a second Ctrl-C leaves, and a second Esc takes a message back.
 const TWICE: Duration = Duration::from_millis(2000);
@@ -122,6 +128,8 @@ impl SessionFacts {
 /// What happens to the terminal.
 pub enum Input {
     Terminal(Event),
+    /// Several keys came at once; they follow.
+    Burst,
     Resize(Size),
     /// Time has passed.
     Tick,
@@ -131,6 +139,8 @@ pub enum Input {
     Preview(Box<Preview>),
     Phase(Phase),
     Facts(SessionFacts),
+    /// The mode was changed to this, and that was printed.
+    ModeSaid(Axes),
     /// The questions that are open now.
     Questions(Vec<OpenQuestion>),
     /// A question was answered elsewhere.
@@ -141,11 +151,15 @@ pub enum Input {
     },
     /// Somebody else's question that the person chose from the inbox.
     ShowQuestion(Box<OpenQuestion>),
+    /// A message has arrived where it was sent.
+    Sent,
     /// A message could not be sent.
     NotSent {
         draft: Draft,
         why: String,
     },
+    /// A message was taken back before it was read.
+    Withdrawn(Draft),
     /// An answer was not accepted.
     NotAnswered {
         why: String,
@@ -153,12 +167,17 @@ pub enum Input {
     Print(Entry),
     Notice(String),
     Files(Vec<String>),
+    /// What a directory holds that the word at the cursor names.
+    Place {
+        place: String,
+        names: Vec<String>,
+    },
     Commands(Vec<Command>),
     Loaded(Box<Overlay>),
     /// A page that is open, read again. The person may have left it meanwhile.
     Refreshed(Box<Overlay>),
-    /// A message begins with these words.
-    Write(String),
+    /// What is written next is for this sub-agent.
+    WriteTo(TaskId),
     /// The person's editor has ended, with what they wrote.
     Edited(Option<String>),
     /// Keys in force from now on and where they were kept, or why they were not.
@@ -166,6 +185,8 @@ pub enum Input {
         keymap: Box<Keymap>,
         kept: Result<String, String>,
     },
+    /// The commands that the person runs now.
+    OwnCommands(Vec<OwnCommand>),
     /// A command that the person ran, to be sent with the next message.
     Ran {
         command: String,
@@ -187,7 +208,14 @@ pub enum Effect {
     Slash(String),
     /// Run a command in the sandbox, through the gate.
     Shell(String),
+    /// End the commands that the person runs.
+    StopShell,
     Interrupt,
+    /// Take back what was sent into the turn, and interrupt it where it works.
+    Withdraw {
+        message: Steered,
+        interrupts: bool,
+    },
     Leave(Leaving),
     Suspend,
     Redraw,
@@ -198,14 +226,20 @@ pub enum Effect {
     Archive(SessionId, bool),
     OpenTask(TaskId),
     FindQuestion(QuestionId),
-    /// Begin a message about a sub-agent.
-    WriteAbout(TaskId),
+    /// Begin words to a sub-agent, and send them.
+    WriteTo(TaskId),
+    SteerAgent {
+        task: TaskId,
+        words: String,
+    },
     Pause(TaskId),
     Resume(TaskId),
     Cancel(TaskId),
     /// Keep a binding of keys.
     Bind(Binding),
     IndexFiles,
+    /// List a directory that the word at the cursor names, such as `/tmp/`.
+    ListPlace(String),
     Copy(String),
     /// Keep what is written.
     Save,
@@ -225,13 +259,19 @@ pub struct App {
     pub settings: Settings,
     pub size: Size,
     pub facts: SessionFacts,
-    pub writing: Writing,
+    pub writing: ComposerState,
     pub outgoing: Outgoing,
     pub questions: Questions,
     pub overlay: Option<Overlay>,
+    /// The list that the page over it was opened from.
+    covered: Option<Overlay>,
     pub story: Option<Story>,
+    pub own_commands: Vec<OwnCommand>,
     pub phase: Phase,
-    pub working_since: Moment,
+    /// When the segment at work began.
+    pub working_since: Timestamp,
+    /// The time on the clock when the terminal was opened.
+    pub opened_at: Timestamp,
     pub departure: Departure,
     pub enhanced_keys: bool,
     /// Whether the terminal keeps what a page covers. GNU screen does not, unless it is told to.
@@ -246,7 +286,7 @@ pub struct App {
     /// What the whole-screen layout shows.
     pub scrolling: Scrolling,
     /// What a screen reader has read last.
-    pub spoken: Spoken,
+    pub spoken: LastWords,
     /// When the last input came.
     pub now: Moment,
     last_escape: Option<Moment>,
@@ -267,13 +307,16 @@ impl App {
             settings,
             size,
             facts,
-            writing: Writing::new(history, is_vim),
+            writing: ComposerState::new(history, is_vim),
             outgoing: Outgoing::default(),
             questions: Questions::default(),
             overlay: None,
+            covered: None,
             story: None,
+            own_commands: Vec::new(),
             phase: Phase::Idle,
-            working_since: Moment::ZERO,
+            working_since: Timestamp::UNIX_EPOCH,
+            opened_at: Timestamp::UNIX_EPOCH,
             departure: Departure::default(),
             enhanced_keys: false,
             has_alternate_screen: true,
@@ -283,7 +326,7 @@ impl App {
             notice: Notice::default(),
             chord: Chord::default(),
             scrolling: Scrolling::default(),
-            spoken: Spoken::default(),
+            spoken: LastWords::default(),
             now: Moment::ZERO,
             last_escape: None,
             is_focused: true,
@@ -303,37 +346,56 @@ impl App {
         if self.settings.screen_reader {
             spoken::announce(self);
         }
+        let is_visible = self.shows_questions();
+        self.questions.look(is_visible, self.now);
         effects
+    }
+
+    /// Whether a question would be in sight.
+    fn shows_questions(&self) -> bool {
+        let is_covered = self.overlay.is_some() || self.departure.is_asked;
+        crate::view::can_ask(self.size) && !is_covered
     }
 
     fn take_in(&mut self, input: Input) -> Vec<Effect> {
         match input {
-            Input::Terminal(Event::Key(key)) => return self.press(key),
-            Input::Terminal(Event::Paste(text)) => return self.paste(&text),
+            Input::Terminal(Event::Key(key)) => return Pressing(self).press(key),
+            Input::Terminal(Event::Paste(text)) => return Pressing(self).paste(&text),
             Input::Terminal(Event::Wheel(wheel)) => self.wheel(wheel),
             Input::Terminal(Event::Focus(is_focused)) => self.is_focused = is_focused,
+            // Nobody presses several keys at once: they were typed ahead, or are a paste that is not marked as one.
+            Input::Burst => self.questions.typed(self.now),
             Input::Terminal(Event::EnhancedKeys) => self.enhanced_keys = true,
             Input::Terminal(Event::GnuScreen) => self.has_alternate_screen = false,
             Input::Resize(size) => self.size = size,
             Input::Tick => {}
             Input::Follow(state) => {
+                self.outgoing.steered.clear();
                 self.story = Some(Story::new(&state, &self.settings));
             }
             Input::Record(record) => return self.record(&record),
             Input::Preview(preview) => {
                 if let Some(story) = &mut self.story {
-                    story.preview(&preview, self.now);
+                    story.preview(&preview);
                 }
             }
             Input::Phase(phase) => return self.set_phase(phase),
             Input::Facts(facts) => self.facts = facts,
+            Input::ModeSaid(axes) => {
+                self.story.iter_mut().for_each(|story| story.mode_said(axes));
+            }
             Input::Questions(open) => return self.ask(open),
             Input::Settled { question, by, text } => self.settled(question, &by, &text),
             Input::ShowQuestion(asked) => {
                 self.overlay = None;
-                self.questions.show(*asked, self.now);
+                self.questions.show(*asked);
+            }
+            Input::Sent => {
+                self.writing.ran.forget_sent();
+                return vec![Effect::Save];
             }
             Input::NotSent { draft, why } => return self.not_sent(draft, &why),
+            Input::Withdrawn(draft) => return Pressing(self).withdrawn(draft),
             Input::NotAnswered { why } => {
                 let line = format!("not answered: {}", shown(&why));
                 self.transcript.push(Entry::note(self.settings.paint.yellow(&line)));
@@ -344,8 +406,14 @@ impl App {
                 self.writing.completing.set_files(files);
                 return self.writing.complete();
             }
+            Input::Place { place, names } => {
+                self.writing.completing.set_place(place, names);
+                return self.writing.complete();
+            }
             Input::Commands(commands) => self.writing.completing.set_commands(commands),
             Input::Loaded(overlay) => {
+                // What was said before would hide what keys do on the page.
+                self.notice.clear();
                 self.overlay = Some(overlay.in_place_of(self.overlay.take()));
             }
             Input::Refreshed(overlay) => {
@@ -353,21 +421,23 @@ impl App {
                     self.overlay = Some(overlay.in_place_of(self.overlay.take()));
                 }
             }
-            Input::Write(words) => {
+            Input::WriteTo(agent) => {
                 self.overlay = None;
                 self.questions.typed(self.now);
-                self.writing.put_in_place(Draft::of(&words));
+                self.writing.start_answering(Purpose::Steer { agent }, "");
             }
-            Input::Edited(text) => return self.edited(text),
+            Input::Edited(text) => return Pressing(self).edited(text),
             Input::Bound { keymap, kept } => Binder(self).bound(*keymap, kept),
-            Input::Ran { command, printed } => self.writing.add_ran(&command, &printed),
+            Input::OwnCommands(running) => self.own_commands = running,
+            Input::Ran { command, printed } => self.writing.ran.add(&command, &printed),
         }
         Vec::new()
     }
 
     /// When something changes without an input.
     pub fn next_wake(&self) -> Option<Moment> {
-        let moving = self.phase.is_working().then(|| {
+        let is_moving = self.phase.is_working() || !self.own_commands.is_empty();
+        let moving = is_moving.then(|| {
             let step = match (self.settings.screen_reader, self.settings.animation) {
                 (true, _) => STILL_WORKING,
                 (false, true) => FRAME,
@@ -381,10 +451,27 @@ impl App {
         all.into_iter().flatten().filter(|at| *at > self.now).min()
     }
 
-    /// Whether the keys of the first question count.
-    pub fn is_armed(&self) -> bool {
+    /// Which keys the first question takes now.
+    pub fn question_keys(&self) -> QuestionKeys {
+        let is_written = !self.writing.composer.is_empty();
         // What cannot be seen cannot be answered.
-        crate::view::can_ask(self.size) && self.questions.is_armed(self.now)
+        let is_armed = self.shows_questions() && self.questions.is_armed(self.now);
+        match (is_armed, is_written) {
+            _ if self.writing.answering.is_some() => QuestionKeys::Waiting,
+            (false, _) => QuestionKeys::Waiting,
+            (true, true) if !self.questions.is_entered() => QuestionKeys::Entering,
+            (true, _) => QuestionKeys::Answering,
+        }
+    }
+
+    /// The time on the clock.
+    fn clock(&self) -> Timestamp {
+        self.opened_at.saturating_add(self.now).unwrap_or(self.opened_at)
+    }
+
+    /// How long ago something happened.
+    pub fn elapsed(&self, since: Timestamp) -> Duration {
+        Duration::try_from(self.clock().duration_since(since)).unwrap_or_default()
     }
 
     /// How entries are printed.
@@ -407,11 +494,11 @@ impl App {
         self.transcript = before.transcript;
         (self.layout, self.is_raw) = (before.layout, before.is_raw);
         self.writing.take_vim(&mut before.writing);
-        self.writing.completing.take_sources(before.writing.completing);
+        self.writing.completing.take_commands(before.writing.completing);
         self.enhanced_keys = before.enhanced_keys;
         self.has_alternate_screen = before.has_alternate_screen;
         self.is_focused = before.is_focused;
-        self.now = before.now;
+        (self.now, self.opened_at) = (before.now, before.opened_at);
         self.questions.typed(before.questions.last_typed());
         self.facts = before.facts;
     }
@@ -423,11 +510,19 @@ impl App {
     fn record(&mut self, record: &Record) -> Vec<Effect> {
         let Some(story) = &mut self.story else { return Vec::new() };
         let is_message = record.task == story.task();
-        for entry in story.event(record, self.size.columns, self.now) {
+        if is_message && matches!(record.event, Happened::AgentStart(_)) {
+            self.working_since = record.at;
+        }
+        for entry in story.event(record, self.size.columns) {
             if is_message && matches!(entry, Entry::Said { .. }) {
-                self.outgoing.sending = None;
+                self.outgoing.arrived();
             }
             self.transcript.push(entry);
+        }
+        match &record.event {
+            Happened::InjectionReceived(message) => self.outgoing.read(message.id),
+            Happened::StatusChanged(moved) if is_message => self.outgoing.moved(moved),
+            _ => {}
         }
         let is_repair = matches!(&record.event,
             Happened::ModeChanged(changed) if changed.source == Source::Repair);
@@ -437,20 +532,24 @@ impl App {
     fn set_phase(&mut self, phase: Phase) -> Vec<Effect> {
         let was_working = self.phase.is_working();
         if phase == Phase::Working && !was_working {
-            self.working_since = self.now;
+            self.working_since = self.clock();
         }
         self.phase = phase;
         if phase != Phase::Idle {
             return Vec::new();
         }
         self.departure.is_asked = false;
+        // Neither the person nor the queue is waited for.
+        if self.story.as_ref().is_some_and(|story| story.parked_words().is_some()) {
+            return Vec::new();
+        }
         let mut effects = notification(was_working && !self.is_focused, "the agent waits for you");
         effects.extend(self.outgoing.send_next(phase));
         effects
     }
 
     fn ask(&mut self, open: Vec<OpenQuestion>) -> Vec<Effect> {
-        let (is_new, gone) = self.questions.set(open, self.now);
+        let (is_new, gone) = self.questions.set(open);
         for words in gone {
             self.writing.history.push(&words);
         }
@@ -474,14 +573,16 @@ impl App {
 
     /// An answer that was being written to a question that is gone goes into the history.
     fn drop_stale_answer(&mut self) {
-        let answering = self.writing.answering.as_ref();
-        if answering.is_some_and(|answering| self.questions.get(answering.question).is_none()) {
-            self.stop_answering();
+        let purpose = self.writing.answering.as_ref().map(|answering| answering.purpose);
+        let question = purpose.and_then(Purpose::question);
+        if question.is_some_and(|question| self.questions.get(question).is_none()) {
+            Pressing(self).stop_answering();
         }
     }
 
     fn not_sent(&mut self, draft: Draft, why: &str) -> Vec<Effect> {
-        self.outgoing.sending = None;
+        self.outgoing.not_sent(&draft);
+        self.writing.ran.take_back();
         let why = format!("not sent: {}", shown(why));
         let lines = why.lines().map(|line| self.settings.paint.red(line)).collect();
         self.transcript.push(Entry::Lines(lines));

@@ -17,7 +17,7 @@ use crate::keys::{Code, Key};
 
 pub use draft::Draft;
 use draft::{FIRST_PLACEHOLDER, LAST_PLACEHOLDER, is_placeholder, plain};
-pub use layout::{Laid, Mark};
+pub use layout::{Layout, Mark};
 
 /// A paste of more bytes or lines than these becomes a placeholder.
 const LARGE_BYTES: usize = 800;
@@ -81,7 +81,7 @@ impl Composer {
         self.remember();
         let (start, end) = (start.min(self.draft.cursor), self.draft.cursor);
         let with = plain(with);
-        self.draft.text.replace_range(start..end, &with);
+        self.draft.splice(start..end, &with);
         self.draft.cursor = start + with.len();
         self.is_typing = false;
     }
@@ -106,7 +106,11 @@ impl Composer {
                 self.draft.pastes.insert(place, text);
                 self.insert(place.encode_utf8(&mut [0; 4]));
             }
-            None => self.insert(&text),
+            None => {
+                let start = self.draft.cursor;
+                self.insert(&text);
+                self.draft.mark_pasted(start..start + text.len());
+            }
         }
         true
     }
@@ -121,7 +125,8 @@ impl Composer {
         let Some(paste) = self.draft.pastes.get(&place).cloned() else { return false };
         let Some(at) = self.draft.text.find(place) else { return false };
         self.remember();
-        self.draft.text.replace_range(at..at + place.len_utf8(), &paste);
+        self.draft.splice(at..at + place.len_utf8(), &paste);
+        self.draft.mark_pasted(at..at + paste.len());
         self.draft.cursor = at + paste.len();
         self.is_typing = false;
         true
@@ -233,7 +238,7 @@ impl Composer {
     }
 
     fn insert(&mut self, text: &str) {
-        self.draft.text.insert_str(self.draft.cursor, text);
+        self.draft.splice(self.draft.cursor..self.draft.cursor, text);
         self.draft.cursor += text.len();
         self.settle();
     }
@@ -241,7 +246,7 @@ impl Composer {
     fn delete(&mut self, start: usize, end: usize) {
         if start < end {
             self.remember();
-            self.draft.text.replace_range(start..end, "");
+            self.draft.splice(start..end, "");
             self.draft.cursor = start;
             self.settle();
         }
@@ -280,7 +285,7 @@ impl Composer {
         self.remember();
         self.is_typing = false;
         self.draft.cursor = range.start + with.len();
-        self.draft.text.replace_range(range, with);
+        self.draft.splice(range, with);
         self.settle();
     }
 

@@ -1,7 +1,7 @@
 //! Questions to the person, inline where they arise.
 //!
-//! Invariant: a key answers only after [`QUIET`] without typing since the question was shown, and a paste never
-//! does. Until then keys go where they went before: into the text.
+//! Invariant: a key answers only after [`QUIET`] without typing since the question came into sight, and a paste never
+//! does. Until then keys go where they went before: into the text. [`crate::app::Questions`] counts the time.
 
 mod plan_review;
 
@@ -10,23 +10,23 @@ use std::time::Duration;
 
 use windlass_coordinator::views::OpenQuestion;
 use windlass_core::id::QuestionId;
-use windlass_core::question::{BoundFile, PERMISSION_OPTIONS, QuestionKind};
+use windlass_core::question::{AcceptedAnswers, PERMISSION_OPTIONS, QuestionKind};
 use windlass_core::shown::{shown, shown_line};
+use windlass_core::text::one_line;
 use windlass_term::question::{Call, Canvas};
-use windlass_term::{Paint, numbers, question};
+use windlass_term::{Paint, question};
 
 pub use plan_review::Comments;
 use plan_review::PlanReview;
 
-use crate::Moment;
 use crate::keys::{Code, Key};
 
 /// How long nothing may have been typed before a key answers.
 pub const QUIET: Duration = Duration::from_secs(1);
 
+/// Stands before the goal of a task of another conversation.
+const ANOTHER: &str = "another task asks: ";
 const ALLOW_ALL: &str = PERMISSION_OPTIONS[2];
-/// Missing files that are named one by one.
-const MOST_MISSING: usize = 3;
 /// The choice of a plan question that says what should be different.
 const REVISE: usize = 2;
 
@@ -34,10 +34,11 @@ const REVISE: usize = 2;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dialog {
     pub asked: OpenQuestion,
-    shown_at: Moment,
     selected: usize,
     /// How far its text is scrolled.
     pub top: usize,
+    /// Whether it is of another conversation: the person has chosen it from the inbox.
+    pub is_of_another: bool,
     /// The plan that is asked about.
     plan: Option<PlanReview>,
 }
@@ -59,7 +60,7 @@ pub enum Choice {
 
 /// What a key did to a dialog.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Pressed {
+pub enum DialogAction {
     Nothing,
     /// Something in the dialog moved.
     Moved,
@@ -77,7 +78,7 @@ pub enum Pressed {
 }
 
 impl Dialog {
-    pub fn new(asked: OpenQuestion, now: Moment) -> Self {
+    pub fn new(asked: OpenQuestion) -> Self {
         let question = &asked.row.question;
         let text = match (&question.plan, question.kind) {
             (Some(plan), _) => Some(plan.text.as_str()),
@@ -85,7 +86,7 @@ impl Dialog {
             (None, _) => None,
         };
         let plan = text.map(PlanReview::of);
-        Self { asked, shown_at: now, selected: 0, top: 0, plan }
+        Self { asked, selected: 0, top: 0, is_of_another: false, plan }
     }
 
     /// The text of the plan that is asked about.
@@ -127,11 +128,6 @@ impl Dialog {
         self.asked.row.question.id
     }
 
-    /// When keys begin to count, given when something was last typed.
-    pub fn armed_at(&self, last_typed: Moment) -> Moment {
-        self.shown_at.max(last_typed) + QUIET
-    }
-
     pub fn choices(&self) -> Vec<Choice> {
         let question = &self.asked.row.question;
         let options = question.options.iter().cloned().map(Choice::Option);
@@ -147,10 +143,44 @@ impl Dialog {
                 options.chain(own.into_iter().filter(|_| self.plan.is_some())).collect()
             }
             QuestionKind::Repair => options.collect(),
+            QuestionKind::Budget | QuestionKind::Review => options.chain([Choice::Words]).collect(),
+            QuestionKind::AskUser | QuestionKind::Runner => match question.accepts {
+                AcceptedAnswers::Words | AcceptedAnswers::Rounds | AcceptedAnswers::Dollars => {
+                    options.chain([Choice::Words]).collect()
+                }
+                AcceptedAnswers::Options | AcceptedAnswers::YesNo => options.collect(),
+            },
+        }
+    }
+
+    /// Whether its first two choices are a yes and a no, for which `y` and `n` stand.
+    fn is_yes_or_no(&self) -> bool {
+        let question = &self.asked.row.question;
+        let is_decided = matches!(question.kind, QuestionKind::Permission | QuestionKind::Repair);
+        is_decided || question.accepts == AcceptedAnswers::YesNo
+    }
+
+    /// Whether there are answers to choose from.
+    pub fn has_options(&self) -> bool {
+        !self.asked.row.question.options.is_empty()
+    }
+
+    /// How a person who wants none of it says so.
+    pub fn refusal(&self) -> &'static str {
+        let question = &self.asked.row.question;
+        match question.kind {
+            QuestionKind::Permission => "to refuse it, answer Deny, or Deny and what to do instead",
+            QuestionKind::Repair => "to refuse it, answer with the second choice",
+            QuestionKind::Plan => "to refuse the plan, answer Revise and say what to change",
+            QuestionKind::AskUser | QuestionKind::Runner
+                if question.accepts != AcceptedAnswers::Words =>
+            {
+                "the run waits for one of the choices"
+            }
             QuestionKind::AskUser
             | QuestionKind::Budget
             | QuestionKind::Review
-            | QuestionKind::Runner => options.chain([Choice::Words]).collect(),
+            | QuestionKind::Runner => "the agent waits for an answer, also one in your own words",
         }
     }
 
@@ -160,7 +190,7 @@ impl Dialog {
 
     /// What a key means here; it counts only where the caller has seen to [`QUIET`]. A page of its text has so many
     /// rows.
-    pub fn press(&mut self, key: Key, page: usize) -> Pressed {
+    pub fn press(&mut self, key: Key, page: usize) -> DialogAction {
         if let Some(plan) = self.plan.as_mut().filter(|plan| plan.is_commenting()) {
             return plan.press(key, page);
         }
@@ -168,68 +198,67 @@ impl Dialog {
         match key.code {
             Code::Up if !key.alt => {
                 self.selected = self.selected.checked_sub(1).unwrap_or(choices.len() - 1);
-                Pressed::Moved
+                DialogAction::Moved
             }
             Code::Down if !key.alt => {
                 self.selected = (self.selected + 1) % choices.len();
-                Pressed::Moved
+                DialogAction::Moved
             }
             Code::PageDown => {
                 self.top += page;
-                Pressed::Moved
+                DialogAction::Moved
             }
             Code::PageUp => {
                 self.top = self.top.saturating_sub(page);
-                Pressed::Moved
+                DialogAction::Moved
             }
             Code::Enter if !key.alt && !key.shift => self.choose(self.selected),
             Code::Char(char) if key.typed().is_some() => self.press_char(char, &choices),
-            _ => Pressed::Nothing,
+            _ => DialogAction::Nothing,
         }
     }
 
-    fn press_char(&mut self, char: char, choices: &[Choice]) -> Pressed {
-        let question = &self.asked.row.question;
-        let is_asked = matches!(question.kind, QuestionKind::Permission | QuestionKind::Repair);
-        let has_options = !question.options.is_empty();
+    fn press_char(&mut self, char: char, choices: &[Choice]) -> DialogAction {
+        let is_asked = self.is_yes_or_no();
+        let has_options = self.has_options();
         match char {
             '1'..='9' if has_options => {
                 let at = char as usize - '1' as usize;
-                if at < choices.len() { self.choose(at) } else { Pressed::Nothing }
+                if at < choices.len() { self.choose(at) } else { DialogAction::Nothing }
             }
             'y' if is_asked => self.choose(0),
             'n' if is_asked => self.choose(1),
-            'e' if self.plan.is_some() => Pressed::Edit,
+            'e' if self.plan.is_some() => DialogAction::Edit,
             'c' if self.plan.is_some() => self.begin_commenting(),
             // Where there is nothing to choose, writing is answering.
-            char if !has_options => Pressed::Write { prefix: "", first: Some(char) },
-            _ => Pressed::Nothing,
+            char if !has_options => DialogAction::Write { prefix: "", first: Some(char) },
+            _ => DialogAction::Nothing,
         }
     }
 
-    fn begin_commenting(&mut self) -> Pressed {
+    fn begin_commenting(&mut self) -> DialogAction {
         if let Some(plan) = &mut self.plan {
             plan.begin();
         }
-        Pressed::Moved
+        DialogAction::Moved
     }
 
-    fn choose(&mut self, at: usize) -> Pressed {
+    fn choose(&mut self, at: usize) -> DialogAction {
         let is_plan = self.asked.row.question.kind == QuestionKind::Plan;
         match self.choices().get(at) {
             // The last choice of a plan wants to know what should be different; comments say it.
             Some(Choice::Option(_)) if is_plan && at == REVISE => {
                 match self.comments().revision() {
-                    Some(text) => Pressed::Answer(text),
-                    None => Pressed::Write { prefix: "Revise: ", first: None },
+                    Some(text) => DialogAction::Answer(text),
+                    None => DialogAction::Write { prefix: "Revise: ", first: None },
                 }
             }
-            Some(Choice::Option(text)) => Pressed::Answer(text.clone()),
-            Some(Choice::DenyWithWords) => Pressed::Write { prefix: "Deny: ", first: None },
-            Some(Choice::Words) => Pressed::Write { prefix: "", first: None },
-            Some(Choice::EditPlan) => Pressed::Edit,
+            Some(Choice::Option(text)) => DialogAction::Answer(text.clone()),
+            Some(Choice::DenyWithWords) => DialogAction::Write { prefix: "Deny: ", first: None },
+            Some(Choice::Words) => DialogAction::Write { prefix: "", first: None },
+            Some(Choice::EditPlan) => DialogAction::Edit,
             Some(Choice::CommentLines) => self.begin_commenting(),
-            None => Pressed::Nothing,
+            None => DialogAction::Nothing,
         }
     }
 
@@ -247,7 +276,10 @@ impl Dialog {
         let place = Canvas { paint, columns: Some(columns) };
         let asked = &self.asked.row.question;
         let mut lines = Vec::new();
-        if let Some(agent) = self.asked.sub_agent() {
+        if let Some(task) = self.asked.asker.as_ref().filter(|_| self.is_of_another) {
+            let goal = one_line(&shown(&task.goal), columns.saturating_sub(ANOTHER.len()));
+            lines.push(paint.dim(&format!("{ANOTHER}{goal}")));
+        } else if let Some(agent) = self.asked.sub_agent() {
             let label = self.asked.label.as_deref().unwrap_or("sub-agent");
             let who = format!("{} ({}) asks", shown_line(label), agent.id);
             lines.push(paint.dim(&who));
@@ -273,14 +305,8 @@ impl Dialog {
     fn place_lines(&self, paint: Paint) -> Vec<String> {
         let Some(binding) = &self.asked.row.question.binding else { return Vec::new() };
         let top = self.asked.asker.as_ref().map_or("", |task| task.workspace.as_str());
-        let directory = std::path::Path::new(top).join(&binding.cwd);
-        let mut lines = Vec::new();
-        if !directory.as_os_str().is_empty() {
-            let directory = windlass_core::shown::shown_path(&directory);
-            lines.push(paint.dim(&format!("in {}", directory.trim_end_matches('/'))));
-        }
-        lines.extend(file_lines(&binding.files, top).iter().map(|line| paint.dim(line)));
-        lines
+        let lines = question::binding_lines(binding, top);
+        lines.iter().map(|line| paint.dim(&format!("  {line}"))).collect()
     }
 
     /// The choices as lines, the selected one marked.
@@ -289,8 +315,8 @@ impl Dialog {
         let line = |(at, choice): (usize, Choice)| {
             let text = match choice {
                 Choice::Option(text) => {
-                    let rule = question.grants.as_ref().filter(|_| text == ALLOW_ALL);
-                    let scope = rule.map(|rule| format!(": {}", shown(&rule.to_string())));
+                    let rule = question.allow_all_description().filter(|_| text == ALLOW_ALL);
+                    let scope = rule.map(|rule| format!(": {}", shown(&rule)));
                     let scope = scope.or_else(|| self.comment_count(at)).unwrap_or_default();
                     format!("{}{scope}", shown_line(&text))
                 }
@@ -318,29 +344,6 @@ impl Dialog {
             count => format!(", with your {count} comments"),
         })
     }
-}
-
-/// The files that a permission is bound to. Those that do not exist are counted where they are many: a command of git
-/// is bound to the absence of every hook.
-fn file_lines(files: &[BoundFile], workspace: &str) -> Vec<String> {
-    let (there, missing): (Vec<_>, Vec<_>) = files.iter().partition(|file| file.hash.is_some());
-    // In a container the workspace has another name.
-    let tops = [windlass_core::layout::WORKSPACE, workspace].map(|top| format!("{top}/"));
-    let name = |file: &&BoundFile| {
-        let inside = tops.iter().find_map(|top| file.path.strip_prefix(top.as_str()));
-        shown_line(inside.unwrap_or(&file.path))
-    };
-    let mut lines: Vec<String> = there.iter().map(|file| format!("file {}", name(file))).collect();
-    match missing.as_slice() {
-        [first, .., last] if missing.len() > MOST_MISSING => lines.push(format!(
-            "{} that do not exist: {} … {}",
-            numbers::plural(missing.len(), "file"),
-            name(first),
-            name(last)
-        )),
-        few => lines.extend(few.iter().map(|file| format!("file {} (does not exist)", name(file)))),
-    }
-    lines
 }
 
 fn broken(lines: &[String], columns: usize) -> Vec<String> {

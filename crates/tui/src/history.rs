@@ -41,7 +41,6 @@ impl History {
 
     /// Adds what was sent or put away, unless it is the same as the last.
     pub fn push(&mut self, text: &str) {
-        self.browsing = None;
         if text.trim().is_empty() || self.sent.last().is_some_and(|last| last == text) {
             return;
         }
@@ -95,9 +94,14 @@ impl History {
         }
     }
 
-    /// What is written is now one's own.
-    pub fn stop_browsing(&mut self) {
-        self.browsing = None;
+    /// What is shown is now one's own; returns what was written before the arrow keys were used.
+    pub fn stop_browsing(&mut self) -> Option<Draft> {
+        self.browsing.take().map(|(_, first)| first)
+    }
+
+    /// What was written before the arrow keys were used.
+    pub fn first(&self) -> Option<&Draft> {
+        self.browsing.as_ref().map(|(_, first)| first)
     }
 
     /// The newest message with these words, skipping so many.

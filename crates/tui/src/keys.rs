@@ -17,7 +17,7 @@ pub const PASTE_PATIENCE: Duration = Duration::from_millis(1000);
 const MAX_SEQUENCE: usize = 64;
 /// The longest answer of a terminal.
 const MAX_ANSWER: usize = 4096;
-/// The largest paste; what is longer belongs into a file.
+/// The largest paste; what is longer belongs into a file. Nobody takes one that has grown to this.
 pub const MAX_PASTE: usize = 4 * 1024 * 1024;
 
 /// The fewest bytes of an unmarked paste. Fewer may have been typed while a slow connection held them back.
@@ -197,10 +197,11 @@ impl Decoder {
             |byte: &u8| *byte >= b' ' && *byte != 0x7f || matches!(byte, b'\r' | b'\n' | b'\t');
         let has_lines = bytes.trim_ascii_end().iter().any(|byte| matches!(byte, b'\r' | b'\n'));
         let begins = bytes.len() >= LEAST_UNMARKED && has_lines;
-        let continues = !self.unmarked.is_empty() && self.unmarked.len() < MAX_PASTE;
+        let continues = !self.unmarked.is_empty();
         let is_paste = is_idle && (begins || continues) && bytes.iter().all(is_text);
         if is_paste {
-            self.unmarked.extend_from_slice(bytes);
+            let room = MAX_PASTE.saturating_sub(self.unmarked.len());
+            self.unmarked.extend_from_slice(&bytes[..bytes.len().min(room)]);
         }
         is_paste
     }
@@ -224,12 +225,13 @@ impl Decoder {
                 self.paste = None;
                 true
             }
-            None if paste.len() > MAX_PASTE => {
-                events.push(Event::Paste(pasted(paste)));
-                self.paste = None;
-                true
+            None => {
+                // What is too much is dropped up to the end of the paste: as keys it would be sent line by line.
+                let kept = MAX_PASTE.saturating_sub(PASTE_END.len());
+                let last = paste.len().saturating_sub(PASTE_END.len());
+                paste.drain(kept.min(last)..last);
+                false
             }
-            None => false,
         }
     }
 }
@@ -248,6 +250,11 @@ fn read(bytes: &[u8]) -> Read {
     match bytes {
         [] => Read::Partial,
         [ESCAPE] => Read::Partial,
+        // The first function keys of the console of Linux.
+        [ESCAPE, b'[', b'[', key @ b'A'..=b'E', ..] => {
+            Read::Done(4, Some(Event::Key(Key::plain(Code::F(key - b'A' + 1)))))
+        }
+        [ESCAPE, b'[', b'['] => Read::Partial,
         [ESCAPE, b'[', ..] => read_control(bytes),
         [ESCAPE, b'O', ..] => match bytes.get(2) {
             None => Read::Partial,

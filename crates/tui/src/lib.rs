@@ -24,7 +24,7 @@ pub mod terminal;
 pub mod host;
 mod ui;
 
-pub use ui::{Failed, Left, run};
+pub use ui::{ExitReport, Failed, run};
 
 /// Time since the terminal was opened.
 pub type Moment = std::time::Duration;

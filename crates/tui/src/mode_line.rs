@@ -108,6 +108,17 @@ impl Mode {
     }
 }
 
+/// What a change of the axes has changed: `chat → plan, normal → trusted`.
+pub fn change_words(from: Axes, to: Axes) -> String {
+    let words = |axes: Axes| {
+        let Axes { work_mode, run_control, permission_profile, model_mode, surface: _ } = axes;
+        [work_mode.as_str(), run_control.as_str(), permission_profile.as_str(), model_mode.as_str()]
+    };
+    let pairs = words(from).into_iter().zip(words(to)).filter(|(from, to)| from != to);
+    let changed: Vec<String> = pairs.map(|(from, to)| format!("{from} → {to}")).collect();
+    if changed.is_empty() { to.to_string() } else { changed.join(", ") }
+}
+
 /// The style of a word; that of an autonomous session is bold in one half of its pulse.
 fn pulsing(style: &str, word: &str, look: ModeLineStyle) -> String {
     let is_pulse = matches!(word, "autonomous" | "[A]") && style == SUCCESS;

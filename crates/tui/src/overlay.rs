@@ -10,7 +10,7 @@ use windlass_core::role::Role;
 
 pub use keys::{KeyList, Keys};
 pub use list::{Item, List, Target};
-pub use page::{Page, PageLine};
+pub use page::{Fold, Page, PageLine};
 pub use scroll_speed::ScrollSpeed;
 
 use crate::Moment;
@@ -46,7 +46,7 @@ pub enum ViewKind {
 }
 
 impl ViewKind {
-    /// Whether it shows what happens, and is read again while it is open.
+    /// Whether every page of it shows what happens. The transcript of one task does while it runs.
     pub const fn is_live(&self) -> bool {
         match self {
             Self::Tasks
@@ -56,14 +56,20 @@ impl ViewKind {
             | Self::Run { .. }
             | Self::Workers
             | Self::Plan
-            | Self::Commitments => true,
+            | Self::Commitments
+            | Self::Transcript { task: None }
+            | Self::Diff(_) => true,
             Self::Sessions(_)
             | Self::Roles
-            | Self::Transcript { .. }
-            | Self::Diff(_)
+            | Self::Transcript { task: Some(_) }
             | Self::Help
             | Self::Text => false,
         }
+    }
+
+    /// Whether it changes only with the events of the conversation that is followed.
+    pub const fn is_of_conversation(&self) -> bool {
+        matches!(self, Self::Transcript { task: None } | Self::Diff(_))
     }
 }
 
@@ -130,7 +136,7 @@ pub enum Overlay {
 
 /// What a person does on a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum PageAction {
     Nothing,
     Close,
     /// Another page opens in its place.
@@ -144,8 +150,8 @@ pub enum Asked {
     /// Watch and steer a task here.
     OpenTask(TaskId),
     ShowQuestion(QuestionId),
-    /// Begin a message about a sub-agent.
-    WriteAbout(TaskId),
+    /// Begin words to a sub-agent.
+    WriteTo(TaskId),
     Pause(TaskId),
     Resume(TaskId),
     Cancel(TaskId),
@@ -153,7 +159,7 @@ pub enum Asked {
     Bind(Action, Keys),
 }
 
-impl Asked {
+impl PageAction {
     /// Whether the page ends with it.
     pub const fn closes(&self) -> bool {
         matches!(
@@ -173,6 +179,15 @@ impl Overlay {
             Self::Page(page) => &page.kind,
             Self::List(list) => &list.kind,
             Self::Keys(keys) => &keys.list.kind,
+        }
+    }
+
+    /// Whether it shows what happens, and is read again while it is open.
+    pub fn is_live(&self) -> bool {
+        match self {
+            Self::Page(page) => page.is_live(),
+            Self::List(list) => list.kind.is_live(),
+            Self::Keys(keys) => keys.list.kind.is_live(),
         }
     }
 
@@ -203,7 +218,7 @@ impl Overlay {
     }
 
     /// What a key does; `rows` are those of the body.
-    pub fn press(&mut self, key: Key, rows: usize, now: Moment) -> Asked {
+    pub fn press(&mut self, key: Key, rows: usize, now: Moment) -> PageAction {
         match self {
             Self::Page(page) => page.press(key, rows, now),
             Self::List(list) => list.press(key, rows),

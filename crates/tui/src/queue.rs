@@ -14,6 +14,9 @@ pub struct Queue {
     /// The one that the person looks at, while the keys go to the queue.
     #[serde(skip)]
     selected: Option<usize>,
+    /// The place of the message that was taken out to be edited: it returns there.
+    #[serde(skip)]
+    edited: Option<usize>,
 }
 
 impl Queue {
@@ -29,12 +32,13 @@ impl Queue {
         self.waiting.iter()
     }
 
-    /// Adds a message at the end; gives it back where too many wait.
+    /// Adds a message at the end, or where it was before it was edited; gives it back where too many wait.
     pub fn push(&mut self, draft: Draft) -> Result<(), Draft> {
         if self.waiting.len() >= MOST {
             return Err(draft);
         }
-        self.waiting.push(draft);
+        let at = self.edited.take().unwrap_or(usize::MAX).min(self.waiting.len());
+        self.waiting.insert(at, draft);
         Ok(())
     }
 
@@ -46,6 +50,7 @@ impl Queue {
     /// Takes the next message.
     pub fn take_first(&mut self) -> Option<Draft> {
         let first = (!self.waiting.is_empty()).then(|| self.waiting.remove(0));
+        self.edited = self.edited.map(|at| at.saturating_sub(1));
         self.settle();
         first
     }
@@ -53,6 +58,7 @@ impl Queue {
     /// Takes the last message back.
     pub fn take_last(&mut self) -> Option<Draft> {
         let last = self.waiting.pop();
+        self.edited = None;
         self.settle();
         last
     }
@@ -92,6 +98,26 @@ impl Queue {
         let taken = self.waiting.remove(at);
         self.settle();
         Some(taken)
+    }
+
+    /// Takes the message that is looked at, to be sent; the keys go back to the text.
+    pub fn take_to_send(&mut self) -> Option<Draft> {
+        let taken = self.take_selected();
+        self.leave();
+        taken
+    }
+
+    /// Takes the message that is looked at, to be edited; the keys go back to the text.
+    pub fn take_to_edit(&mut self) -> Option<Draft> {
+        let at = self.selected;
+        let taken = self.take_to_send()?;
+        self.edited = at;
+        Some(taken)
+    }
+
+    /// What is written is not a message of the queue any more.
+    pub fn forget_edited(&mut self) {
+        self.edited = None;
     }
 
     fn settle(&mut self) {

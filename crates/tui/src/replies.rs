@@ -5,10 +5,12 @@ use windlass_core::shown::{shown, shown_line};
 use windlass_term::wrap::wrap;
 use windlass_term::{Paint, Table};
 
-use crate::text::{padded, width};
+use crate::text::{broken, padded, width};
 
 /// A name wider than this does not push the values of the others aside.
 const NAME_WIDTH: usize = 28;
+/// With less room for the values beside the names, they stand below them.
+const LEAST_VALUE: usize = 12;
 
 /// The blocks one below the other, for a terminal of this width.
 pub fn lines(blocks: &[Block], paint: Paint, columns: usize) -> Vec<String> {
@@ -39,11 +41,12 @@ fn split(text: &str) -> Vec<String> {
 fn fields(fields: &[Field], columns: usize) -> Vec<String> {
     let names = fields.iter().map(|field| width(&field.name));
     let widest = names.filter(|wide| *wide <= NAME_WIDTH.min(columns / 2)).max().unwrap_or(0);
+    let widest = if columns < widest + 4 + LEAST_VALUE { 0 } else { widest };
     let mut lines = Vec::new();
     for Field { name, value } in fields {
         let name = shown_line(name);
-        let value = wrap(&shown(value), columns.saturating_sub(widest + 4).max(10));
-        let mut values = value.lines();
+        let (value, room) = (shown(value), columns.saturating_sub(widest + 4).max(10));
+        let mut values = value.lines().flat_map(|line| broken(line, room));
         match width(&name) <= widest {
             true => {
                 let first = values.next().unwrap_or_default();

@@ -11,15 +11,17 @@
 
 use std::fmt::Write as _;
 
-use crate::text::{painted_width, to_ascii};
+use windlass_term::link;
+
+use crate::text::{Signs, height, in_signs, painted_width};
 
 const BEGIN_FRAME: &str = "\u{1b}[?2026h";
 const END_FRAME: &str = "\u{1b}[?2026l";
 const CLEAR_TO_END: &str = "\u{1b}[J";
 const CLEAR_REST: &str = "\u{1b}[K";
-const ENTER_ALTERNATE: &str = "\u{1b}[?1049h\u{1b}[2J";
+const ENTER_ALTERNATE: &str = "\u{1b}[?1049h";
 const LEAVE_ALTERNATE: &str = "\u{1b}[?1049l";
-const LEAVE_AND_CLEAR: &str = "\u{1b}[?1049l\u{1b}[2J\u{1b}[H";
+const CLEAR_SCREEN: &str = "\u{1b}[2J\u{1b}[H";
 /// Buttons and the wheel, with numbers that have no largest row.
 const MOUSE_ON: &str = "\u{1b}[?1000h\u{1b}[?1006h";
 pub const MOUSE_OFF: &str = "\u{1b}[?1006l\u{1b}[?1000l";
@@ -51,7 +53,7 @@ pub struct Frame {
 /// What a terminal can show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Abilities {
-    pub unicode: bool,
+    pub signs: Signs,
     pub colours: bool,
 }
 
@@ -62,6 +64,8 @@ pub struct Screen {
     abilities: Abilities,
     /// The live zone as it is drawn.
     drawn: Vec<String>,
+    /// Rows of what was printed that are in sight above the zone.
+    above: usize,
     /// The row of the zone that the cursor is in.
     cursor_row: usize,
     cursor: Option<(usize, usize)>,
@@ -70,6 +74,8 @@ pub struct Screen {
     overlay: Option<Vec<String>>,
     /// Whether what the overlay covers comes back when it ends.
     has_alternate: bool,
+    /// Whether the terminal knows links. One that does not may print them.
+    has_links: bool,
     title: String,
     shape: Shape,
     has_mouse: bool,
@@ -91,11 +97,13 @@ impl Screen {
             size,
             abilities,
             drawn: Vec::new(),
+            above: 0,
             cursor_row: 0,
             cursor: None,
             is_cursor_hidden: false,
             overlay: None,
             has_alternate: true,
+            has_links: false,
             title: String::new(),
             shape: Shape::Own,
             has_mouse: false,
@@ -106,7 +114,7 @@ impl Screen {
     /// changed.
     pub fn paint(&mut self, committed: &[String], zone: &Frame) -> String {
         let rows = self.fitting(&zone.rows);
-        let mut text = self.end_overlay().to_owned();
+        let mut text = self.end_overlay();
         if committed.is_empty() {
             self.redraw(&rows, &mut text);
         } else {
@@ -124,7 +132,7 @@ impl Screen {
         let before = match self.overlay.take() {
             Some(before) => before,
             None => {
-                text.push_str(ENTER_ALTERNATE);
+                text = format!("{ENTER_ALTERNATE}{}", self.clear_screen());
                 self.cursor = None;
                 Vec::new()
             }
@@ -153,7 +161,10 @@ impl Screen {
     pub fn resize(&mut self, size: Size) -> bool {
         let narrower = size.columns != self.size.columns;
         let outgrown = self.drawn.len() > size.rows;
+        // A larger one shows again what was scrolled away.
+        self.above += size.rows.saturating_sub(self.size.rows);
         self.size = size;
+        self.count_above();
         if let Some(overlay) = &mut self.overlay {
             // Terminals keep other rows of it; all are written again.
             overlay.clear();
@@ -166,8 +177,7 @@ impl Screen {
     /// person who keeps the scrollback as it is.
     pub fn reflow(&mut self) {
         let columns = self.size.columns.max(1);
-        let rows_of = |row: &String| painted_width(row).div_ceil(columns).max(1);
-        let above: usize = self.drawn.iter().take(self.cursor_row).map(rows_of).sum();
+        let above = height(&self.drawn[..self.cursor_row.min(self.drawn.len())], columns);
         let column = self.cursor.map_or(0, |(_, column)| column);
         self.cursor_row = above + column / columns;
         // Different from any frame, so that all of it is drawn.
@@ -175,11 +185,16 @@ impl Screen {
         self.cursor = None;
     }
 
-    /// Clears the screen and what was scrolled away, and prints these rows with the zone below them.
+    /// Clears the screen and what was scrolled away, and prints these rows with the zone below them. A terminal without
+    /// an alternate screen cannot clear what was scrolled away either.
     pub fn reprint(&mut self, committed: &[String], zone: &Frame) -> String {
         let rows = self.fitting(&zone.rows);
-        let mut text = CLEAR_ALL.to_owned();
+        let mut text = match self.has_alternate {
+            true => CLEAR_ALL.to_owned(),
+            false => self.clear_screen(),
+        };
         (self.drawn, self.cursor_row, self.cursor) = (Vec::new(), 0, None);
+        self.above = 0;
         self.insert(committed, &rows, &mut text);
         self.place_cursor(zone.cursor, &mut text);
         in_frame(text)
@@ -189,11 +204,14 @@ impl Screen {
     pub fn forget(&mut self) {
         (self.drawn, self.cursor_row, self.cursor) = (Vec::new(), 0, None);
         self.overlay = None;
+        // The title was the other program's meanwhile, the mouse and the cursor too.
+        self.title.clear();
+        (self.shape, self.has_mouse, self.is_cursor_hidden) = (Shape::Own, false, false);
     }
 
     /// Removes the zone, so that the shell continues below what was printed.
     pub fn leave(&mut self) -> String {
-        let mut text = self.end_overlay().to_owned();
+        let mut text = self.end_overlay();
         self.go_to_top(&mut text);
         text.push_str(CLEAR_TO_END);
         self.show_cursor(&mut text);
@@ -209,8 +227,7 @@ impl Screen {
             return String::new();
         }
         title.clone_into(&mut self.title);
-        let title = if self.abilities.unicode { title.to_owned() } else { to_ascii(title) };
-        format!("\u{1b}]0;{title}\u{7}")
+        format!("\u{1b}]0;{}\u{7}", in_signs(title, self.abilities.signs))
     }
 
     /// The shape of the cursor, where it changes.
@@ -235,8 +252,18 @@ impl Screen {
         self.has_alternate = has_alternate;
     }
 
+    /// Whether the terminal knows links (OSC 8).
+    pub fn set_links(&mut self, has_links: bool) {
+        self.has_links = has_links;
+    }
+
     pub fn has_overlay(&self) -> bool {
         self.overlay.is_some()
+    }
+
+    /// How many rows of what was printed are in sight, or are covered by an overlay.
+    pub fn rows_above(&self) -> usize {
+        self.above
     }
 
     /// Whether the rows below the overlay are lost: they must be printed again when it ends.
@@ -245,16 +272,25 @@ impl Screen {
     }
 
     /// Uncovers what is below the overlay, or leaves an empty screen where nothing was kept.
-    fn end_overlay(&mut self) -> &'static str {
+    fn end_overlay(&mut self) -> String {
         if self.overlay.take().is_none() {
-            return "";
+            return String::new();
         }
         self.cursor = None;
         if self.has_alternate {
-            return LEAVE_ALTERNATE;
+            return LEAVE_ALTERNATE.to_owned();
         }
-        (self.drawn, self.cursor_row) = (Vec::new(), 0);
-        LEAVE_AND_CLEAR
+        (self.drawn, self.cursor_row, self.above) = (Vec::new(), 0, 0);
+        format!("{LEAVE_ALTERNATE}{}", self.clear_screen())
+    }
+
+    /// Clears the screen and goes home. GNU screen puts what is cleared down to the end into its scrollback, but not
+    /// what is cleared up to the cursor.
+    fn clear_screen(&self) -> String {
+        match self.has_alternate {
+            true => CLEAR_SCREEN.to_owned(),
+            false => format!("\u{1b}[{};{}H\u{1b}[1J\u{1b}[H", self.size.rows, self.size.columns),
+        }
     }
 
     /// Prints rows in place of the zone, and the zone below them.
@@ -271,6 +307,7 @@ impl Screen {
             let _ = write!(text, "{}{rest}\r\n", self.shown(line));
         }
         text.push_str(CLEAR_TO_END);
+        self.above += height(committed, self.size.columns);
         self.print_zone(rows, text);
     }
 
@@ -307,6 +344,7 @@ impl Screen {
         self.cursor_row = at;
         self.cursor = None;
         self.drawn = rows.to_vec();
+        self.count_above();
     }
 
     fn print_zone(&mut self, rows: &[String], text: &mut String) {
@@ -314,6 +352,12 @@ impl Screen {
         self.cursor_row = rows.len().saturating_sub(1);
         self.cursor = None;
         self.drawn = rows.to_vec();
+        self.count_above();
+    }
+
+    /// No more is in sight than there is room for.
+    fn count_above(&mut self) {
+        self.above = self.above.min(self.size.rows.saturating_sub(self.drawn.len()));
     }
 
     /// Goes to the first column of the zone's first row.
@@ -365,7 +409,8 @@ impl Screen {
     }
 
     fn shown(&self, line: &str) -> String {
-        if self.abilities.unicode { line.to_owned() } else { to_ascii(line) }
+        let line = if self.has_links { line.to_owned() } else { link::without(line) };
+        in_signs(&line, self.abilities.signs)
     }
 }
 

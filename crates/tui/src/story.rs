@@ -1,9 +1,12 @@
 //! Events as entries of the transcript, and what is going on now: the reply on its way, running calls, sub-agents.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use windlass_coordinator::{Preview, PreviewContent, StreamEvent};
+use windlass_core::axes::Axes;
 use windlass_core::event::{Event, LlmResponse, Record, StatusChanged};
 use windlass_core::id::{CallId, QuestionId, TaskId};
 use windlass_core::injection::InjectionType;
@@ -14,28 +17,40 @@ use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_core::text::{one_line, suffix};
 use windlass_core::tool_name;
 use windlass_term::{
-    Detail, Paint, Progress, StatusPart, numbers, reasoning, strip_controls, tool_lines,
+    Detail, Paint, Progress, StatusPart, markdown, numbers, reasoning, strip_controls, tool_lines,
 };
 
-use crate::Moment;
 use crate::app::Settings;
 use crate::keymap::Action;
+use crate::mode_line;
+use crate::text::broken;
 use crate::transcript::Entry;
 
 /// Bytes of a reply on its way that are kept for its preview. The whole is printed when it is committed.
 const REPLY_BYTES: usize = 16 * 1024;
 /// Bytes of a running command's output that are kept.
 const OUTPUT_BYTES: usize = 4 * 1024;
+/// Columns of a call that are kept; a row has fewer.
+const CALL_COLUMNS: usize = 200;
 
 /// A call that runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Running {
     pub call: String,
-    pub since: Moment,
+    pub since: Timestamp,
     /// The end of what it has printed.
     pub printed: String,
     /// The agent that made it, where that is a sub-agent.
     pub task: TaskId,
+}
+
+impl Running {
+    /// The last line that it has printed.
+    pub fn last_line(&self) -> Option<String> {
+        let printed = strip_controls(&self.printed);
+        let last = printed.lines().rev().find(|line| !line.trim().is_empty());
+        last.map(|line| line.replace('\t', "    "))
+    }
 }
 
 /// A sub-agent at work.
@@ -43,7 +58,7 @@ pub struct Running {
 pub struct Agent {
     pub label: String,
     pub activity: String,
-    pub since: Moment,
+    pub since: Timestamp,
 }
 
 /// One task as it is told.
@@ -54,14 +69,23 @@ pub struct Story {
     progress: Progress,
     /// The reply on its way.
     pub reply: String,
+    /// Whether the work was stopped: what still comes of a reply belongs to nothing.
+    is_stopped: bool,
     /// Whether the model thinks before it writes, and how much of that came.
     pub reasoning_bytes: usize,
     pub running: BTreeMap<CallId, Running>,
     pub agents: BTreeMap<TaskId, Agent>,
+    /// The names of sub-agents that have been started, and which of them are paused until a person decides.
+    labels: BTreeMap<TaskId, String>,
+    held: BTreeSet<TaskId>,
     /// The model of the running segment.
     pub model: Option<String>,
+    /// When it continues by itself, where it is parked until then.
+    parked_until: Option<Timestamp>,
     asked: BTreeMap<QuestionId, String>,
     sandbox_gaps: String,
+    /// Modes that were said before their event came.
+    said_modes: Vec<Axes>,
     /// How the whole transcript is opened.
     way_to_all: String,
     /// Whether a screen reader reads it: the mode is said elsewhere.
@@ -78,12 +102,17 @@ impl Story {
             paint,
             progress: Progress::new(state.id(), state, paint),
             reply: String::new(),
+            is_stopped: false,
             reasoning_bytes: 0,
             running: BTreeMap::new(),
             agents: BTreeMap::new(),
+            labels: BTreeMap::new(),
+            held: BTreeSet::new(),
             model: state.created.command.execution_config.model.clone(),
+            parked_until: state.until,
             asked: BTreeMap::new(),
             sandbox_gaps: String::new(),
+            said_modes: Vec::new(),
             way_to_all: settings.keymap.way(Action::Transcript),
             is_spoken: settings.screen_reader,
         }
@@ -93,9 +122,20 @@ impl Story {
         self.task
     }
 
+    /// The last line of what each running call has printed, and whose call it is.
+    pub fn last_lines(&self) -> Vec<(TaskId, String)> {
+        let lines = self.running.values().filter_map(|one| Some((one.task, one.last_line()?)));
+        lines.collect()
+    }
+
     /// What it does now.
     pub fn activity(&self) -> &str {
         self.progress.activity()
+    }
+
+    /// When a parked task is tried again, in words.
+    pub fn parked_words(&self) -> Option<String> {
+        Some(format!("paused; tried again at {}", clock(self.parked_until?)))
     }
 
     /// What it has used, as a part of the status line.
@@ -104,8 +144,9 @@ impl Story {
     }
 
     /// Takes in one event; returns what it adds to the transcript.
-    pub fn event(&mut self, record: &Record, columns: usize, now: Moment) -> Vec<Entry> {
-        self.follow(record, now);
+    pub fn event(&mut self, record: &Record, columns: usize) -> Vec<Entry> {
+        let unfinished = self.unfinished(record, columns);
+        self.follow(record);
         let width = columns.saturating_sub(4).max(16);
         // Always: it counts, and knows the current activity.
         let lines = self.progress.lines(record, width);
@@ -113,9 +154,11 @@ impl Story {
             return vec![Entry::Lines(lines)].into_iter().filter(is_shown).collect();
         }
         let entries = match &record.event {
-            Event::TaskCreated(created) => vec![self.said(&created.command.goal, "")],
+            Event::TaskCreated(created) => vec![self.said(created.goal_for_people(), "")],
             Event::InjectionReceived(message) => match message.injection_type {
-                InjectionType::UserMessage => vec![self.said(&message.content, &message.by)],
+                InjectionType::UserMessage => {
+                    vec![self.said(message.text_for_people(), &message.by)]
+                }
                 InjectionType::HitlResponse => Vec::new(),
                 InjectionType::ExternalEvent | InjectionType::SystemControl => {
                     vec![Entry::Lines(lines)]
@@ -156,14 +199,45 @@ impl Story {
             }
             Event::StatusChanged(moved) => self.status(moved),
             Event::ModeChanged(_) if self.is_spoken => Vec::new(),
+            Event::ModeChanged(changed) if self.was_said(changed.to) => Vec::new(),
             Event::ModeChanged(changed) => {
-                let line = format!("mode: {} → {}", changed.from, changed.to);
-                vec![Entry::note(self.paint.dim(&line))]
+                let words = mode_line::change_words(changed.from, changed.to);
+                vec![Entry::note(self.paint.dim(&format!("mode: {words}")))]
             }
             Event::ToolResult(_) => vec![Entry::Lines(self.with_hint(lines))],
             _ => vec![Entry::Lines(lines)],
         };
-        entries.into_iter().filter(is_shown).collect()
+        unfinished.into_iter().chain(entries).filter(is_shown).collect()
+    }
+
+    /// What a person has read of a reply that is never finished: it stays, and it is said that the agent does not know it.
+    fn unfinished(&mut self, record: &Record, columns: usize) -> Option<Entry> {
+        let Event::StatusChanged(moved) = &record.event else { return None };
+        if record.task != self.task {
+            return None;
+        }
+        self.is_stopped = moved.to != TaskStatus::Running;
+        let reply = std::mem::take(&mut self.reply);
+        if !self.is_stopped || reply.trim().is_empty() {
+            return None;
+        }
+        let rows = preview_rows(&reply, columns.saturating_sub(1), self.paint);
+        let words = "  not finished; the agent does not remember this reply";
+        let rows = rows.into_iter().chain([self.paint.dim(words)]);
+        Some(Entry::Lines(std::iter::once(String::new()).chain(rows).collect()))
+    }
+
+    /// A change of the mode was said; its event is still to come.
+    pub fn mode_said(&mut self, axes: Axes) {
+        if !self.said_modes.contains(&axes) {
+            self.said_modes.push(axes);
+        }
+    }
+
+    /// Whether a mode was said already, which it was once.
+    fn was_said(&mut self, axes: Axes) -> bool {
+        let at = self.said_modes.iter().position(|said| said.to_string() == axes.to_string());
+        at.map(|at| self.said_modes.remove(at)).is_some()
     }
 
     /// A question and what became of it.
@@ -173,7 +247,7 @@ impl Story {
     }
 
     /// Takes in something that is not journaled yet.
-    pub fn preview(&mut self, preview: &Preview, now: Moment) {
+    pub fn preview(&mut self, preview: &Preview) {
         match &preview.live {
             PreviewContent::Output { call, text } => {
                 if let Some(running) = self.running.get_mut(call) {
@@ -183,18 +257,11 @@ impl Story {
             }
             // A late preview belongs to a reply that is committed and printed.
             PreviewContent::Reply(live)
-                if preview.task == self.task && self.progress.is_replying() =>
+                if preview.task == self.task && self.progress.is_replying() && !self.is_stopped =>
             {
                 self.preview_reply(live);
             }
-            PreviewContent::Asked { .. } | PreviewContent::Ended => {}
-            PreviewContent::Reply(_) => {
-                if let Some(agent) = self.agents.get_mut(&preview.task)
-                    && agent.activity.is_empty()
-                {
-                    agent.since = now;
-                }
-            }
+            PreviewContent::Asked { .. } | PreviewContent::Ended | PreviewContent::Reply(_) => {}
         }
     }
 
@@ -228,8 +295,11 @@ impl Story {
     }
 
     /// Keeps what runs.
-    fn follow(&mut self, record: &Record, now: Moment) {
+    fn follow(&mut self, record: &Record) {
         let is_own = record.task == self.task;
+        if !is_own {
+            self.follow_agent(record);
+        }
         match &record.event {
             Event::LlmRequest(_) | Event::LlmResponse(_) if is_own => {
                 self.reply.clear();
@@ -238,40 +308,91 @@ impl Story {
             // The sub-agent has a row of its own.
             Event::ToolCall(call) if call.tool == tool_name::SPAWN_AGENT => {}
             Event::ToolCall(call) => {
-                let text = tool_lines::call(&call.tool, &call.arguments, 200);
-                if let Some(agent) = self.agents.get_mut(&record.task) {
-                    agent.activity.clone_from(&text);
-                }
-                let running =
-                    Running { call: text, since: now, printed: String::new(), task: record.task };
+                let text = tool_lines::call(&call.tool, &call.arguments, CALL_COLUMNS);
+                let running = Running {
+                    call: text,
+                    since: record.at,
+                    printed: String::new(),
+                    task: record.task,
+                };
                 self.running.insert(call.call, running);
             }
             Event::ToolResult(result) => {
                 self.running.remove(&result.call);
             }
-            Event::LlmRequest(_) => {
-                if let Some(agent) = self.agents.get_mut(&record.task) {
-                    "thinking".clone_into(&mut agent.activity);
-                }
-            }
             Event::SubAgentSpawn(spawn) => {
-                let agent = Agent {
-                    label: shown_line(&spawn.label),
-                    activity: "starting".to_owned(),
-                    since: now,
-                };
+                let label = shown_line(&spawn.label);
+                self.labels.insert(spawn.task_id, label.clone());
+                let agent = Agent { label, activity: "starting".to_owned(), since: record.at };
                 self.agents.insert(spawn.task_id, agent);
             }
             Event::SubAgentComplete(done) => {
-                self.agents.remove(&done.task_id);
-                self.running.retain(|_, running| running.task != done.task_id);
+                self.forget_agent(done.task_id);
             }
+            Event::StatusChanged(moved) if is_own => self.parked_until = moved.until,
             Event::AgentEnd(_) if is_own => {
                 self.running.clear();
                 self.agents.clear();
                 self.reply.clear();
             }
             _ => {}
+        }
+    }
+
+    /// Keeps what a sub-agent does.
+    fn follow_agent(&mut self, record: &Record) {
+        if let Event::StatusChanged(moved) = &record.event {
+            let is_held = moved.to == TaskStatus::Paused
+                && matches!(moved.reason, StatusReason::User | StatusReason::Deadline);
+            match is_held {
+                true => self.held.insert(record.task),
+                false => self.held.remove(&record.task),
+            };
+        }
+        let activity = match &record.event {
+            Event::StatusChanged(moved) if moved.to.is_terminal() => {
+                return self.forget_agent(record.task);
+            }
+            Event::StatusChanged(moved) if moved.to == TaskStatus::Paused => match moved.reason {
+                StatusReason::User | StatusReason::Deadline => "paused".to_owned(),
+                reason => format!("waits ({reason})"),
+            },
+            Event::QuestionAsked(_) => "waits for an answer".to_owned(),
+            Event::AgentStart(_) | Event::QuestionAnswered(_) | Event::QuestionClosed(_) => {
+                "starting".to_owned()
+            }
+            Event::LlmRequest(_) => "thinking".to_owned(),
+            Event::ToolCall(call) => tool_lines::call(&call.tool, &call.arguments, CALL_COLUMNS),
+            _ => return,
+        };
+        if let Some(agent) = self.agents.get_mut(&record.task) {
+            agent.activity = activity;
+        }
+    }
+
+    fn forget_agent(&mut self, task: TaskId) {
+        self.agents.remove(&task);
+        self.running.retain(|_, running| running.task != task);
+    }
+
+    /// The names of all sub-agents.
+    pub fn labels(&self) -> &BTreeMap<TaskId, String> {
+        &self.labels
+    }
+
+    /// The name of a sub-agent.
+    pub fn label(&self, agent: TaskId) -> Option<&str> {
+        self.labels.get(&agent).map(String::as_str)
+    }
+
+    /// The sub-agents without which it cannot continue, because a person has paused them; in words.
+    pub fn held_agents(&self) -> Option<String> {
+        let labels: Vec<_> =
+            self.held.iter().filter_map(|task| self.labels.get(task)).map(String::as_str).collect();
+        match labels.as_slice() {
+            [] => None,
+            [one] => Some(format!("sub-agent {one}")),
+            several => Some(format!("sub-agents {}", several.join(", "))),
         }
     }
 
@@ -294,12 +415,23 @@ impl Story {
             }
             (TaskStatus::Cancelled, _) => self.paint.yellow(&format!("cancelled{detail}")),
             (TaskStatus::Paused, StatusReason::AwaitingMessage) => return Vec::new(),
+            (TaskStatus::Paused, StatusReason::User) if !self.held.is_empty() => {
+                let held = self.held_agents().unwrap_or_else(|| "a sub-agent".to_owned());
+                let line = format!("waits for {held}, which you paused; r on /agents resumes it");
+                self.paint.yellow(&line)
+            }
+            (TaskStatus::Paused, StatusReason::User) if !detail.is_empty() => {
+                self.paint.yellow(&format!("paused{detail}; a message continues it"))
+            }
             (TaskStatus::Paused, StatusReason::Shutdown | StatusReason::User) => {
                 self.paint.yellow("interrupted; its work is kept, and a message continues it")
             }
             (TaskStatus::Paused, reason) => {
-                let line = format!("paused ({reason}){detail}; a message continues it");
-                self.paint.yellow(&line)
+                let how = match moved.until {
+                    Some(until) => format!("tried again at {}, or when you write", clock(until)),
+                    None => "a message continues it".to_owned(),
+                };
+                self.paint.yellow(&format!("paused ({reason}){detail}; {how}"))
             }
             _ => return Vec::new(),
         };
@@ -314,6 +446,19 @@ impl Story {
         let hinted = |(index, line)| if index == at { format!("{line}{hint}") } else { line };
         lines.into_iter().enumerate().map(hinted).collect()
     }
+}
+
+/// A reply on its way, or one that is not finished, as it looks. It is marked: nothing of it is committed.
+pub fn preview_rows(reply: &str, columns: usize, paint: Paint) -> Vec<String> {
+    let width = columns.saturating_sub(2).clamp(1, 100);
+    let text = markdown::render(&strip_controls(reply), paint, width);
+    let rows = text.trim_end().lines().flat_map(|line| broken(line, width));
+    rows.map(|row| format!("{} {row}", paint.dim("┊"))).collect()
+}
+
+/// The time on the person's clock.
+fn clock(at: Timestamp) -> String {
+    at.to_zoned(TimeZone::system()).strftime("%H:%M:%S").to_string()
 }
 
 fn is_shown(entry: &Entry) -> bool {

@@ -2,11 +2,21 @@
 
 use unicode_segmentation::UnicodeSegmentation as _;
 pub use windlass_term::columns::{grapheme_width, width};
-use windlass_term::strip_controls;
+use windlass_term::{link, strip_controls};
 
 /// Columns of a text with colours.
 pub fn painted_width(text: &str) -> usize {
     width(&strip_controls(text))
+}
+
+/// Rows of a terminal that a painted row takes: it breaks an address itself that is too long.
+pub fn screen_rows(row: &str, columns: usize) -> usize {
+    painted_width(row).div_ceil(columns.max(1)).max(1)
+}
+
+/// The same of several rows.
+pub fn height(rows: &[String], columns: usize) -> usize {
+    rows.iter().map(|row| screen_rows(row, columns)).sum()
 }
 
 /// A plain text cut to a number of columns, with a mark where something is left out.
@@ -36,9 +46,42 @@ pub fn padded(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(missing))
 }
 
+/// The most characters that one picture is made of: a family of emoji has seven.
+const MOST_JOINED: usize = 10;
+
+/// What a person wrote, as they wrote it: emoji, combining marks, tabs and spaces. What could hide something or control
+/// the terminal is escaped. A text that is approved is shown more strictly, by core `shown`.
+pub fn prose(text: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    for grapheme in text.graphemes(true) {
+        for (at, char) in grapheme.chars().enumerate() {
+            match char {
+                ' ' | '\n' => kept.push(char),
+                '\r' if grapheme == "\r\n" => {}
+                '\t' => kept.push_str("    "),
+                char if at > 0 && at < MOST_JOINED && joins(char) => kept.push(char),
+                char => kept.push_str(&windlass_core::shown::shown(char.encode_utf8(&mut [0; 4]))),
+            }
+        }
+    }
+    kept
+}
+
+/// The same in one row.
+pub fn prose_line(text: &str) -> String {
+    prose(text).replace('\n', " ")
+}
+
+/// Whether a character belongs to the picture before it. Tags and most selectors can carry a text that nobody sees.
+fn joins(char: char) -> bool {
+    let is_selector = matches!(char, '\u{fe00}'..='\u{fe0d}' | '\u{e0000}'..='\u{e0fff}');
+    !char.is_control() && !is_selector
+}
+
 /// A piece of a painted line.
 enum Piece<'a> {
     Colour(&'a str),
+    Link(&'a str),
     Text(&'a str),
 }
 
@@ -46,7 +89,10 @@ fn pieces(line: &str) -> Vec<Piece<'_>> {
     let mut found = Vec::new();
     let mut rest = line;
     while !rest.is_empty() {
-        if rest.starts_with("\u{1b}[") {
+        if let Some(length) = link::sequence(rest) {
+            found.push(Piece::Link(&rest[..length]));
+            rest = &rest[length..];
+        } else if rest.starts_with("\u{1b}[") {
             let end = rest.find('m').map_or(rest.len(), |end| end + 1);
             found.push(Piece::Colour(&rest[..end]));
             rest = &rest[end..];
@@ -68,7 +114,7 @@ pub fn rows(line: &str, columns: usize) -> Vec<String> {
 }
 
 /// Breaks a painted line into rows of at most this many columns, between words where there are any. Colours
-/// continue on the next row.
+/// continue on the next row. The pieces of an address are one link.
 pub fn broken(line: &str, columns: usize) -> Vec<String> {
     break_line(line, columns, LongAddress::Broken)
 }
@@ -91,6 +137,7 @@ fn break_line(line: &str, columns: usize, addresses: LongAddress) -> Vec<String>
     for piece in pieces(line) {
         match piece {
             Piece::Colour(code) => rows.colour(code),
+            Piece::Link(code) => rows.row.push_str(code),
             Piece::Text(text) => {
                 for word in words(text) {
                     rows.word(word);
@@ -112,6 +159,18 @@ fn is_address(word: &str) -> bool {
     ["http://", "https://", "file://"].iter().any(|start| word.starts_with(start))
 }
 
+/// The address in a word, without the punctuation around it.
+fn address(word: &str) -> &str {
+    let word = word.trim_start_matches(['(', '<', '[', '"', '\'', '`']);
+    let mut address =
+        word.trim_end_matches(['>', ']', '"', '\'', '`', ',', ';', ':', '!', '?', '.']);
+    // A bracket that was opened before it is no part of it.
+    while address.ends_with(')') && address.matches('(').count() < address.matches(')').count() {
+        address = address[..address.len() - 1].trim_end_matches(['.', ',', '`', '"']);
+    }
+    address
+}
+
 fn indentation(line: &str) -> usize {
     let plain = strip_controls(line);
     plain.len() - plain.trim_start_matches(' ').len()
@@ -128,6 +187,8 @@ struct Rows {
     used: usize,
     /// The colour in force, to continue with on the next row.
     colour: String,
+    /// The link in force, likewise.
+    link: Option<String>,
 }
 
 impl Rows {
@@ -154,6 +215,17 @@ impl Rows {
             self.used = self.columns;
             return;
         }
+        if self.used + wide > self.columns && is_address(word) {
+            self.link = link::begin(address(word.trim_end()));
+            self.row.extend(self.link.as_deref());
+        }
+        self.graphemes(word);
+        if self.link.take().is_some() {
+            self.row.push_str(link::END);
+        }
+    }
+
+    fn graphemes(&mut self, word: &str) {
         for grapheme in word.graphemes(true) {
             let wide = grapheme_width(grapheme);
             if self.used + wide > self.columns {
@@ -170,11 +242,15 @@ impl Rows {
     fn break_row(&mut self) {
         let row = std::mem::take(&mut self.row);
         let mut row = row.trim_end_matches(' ').to_owned();
+        if self.link.is_some() {
+            row.push_str(link::END);
+        }
         if !self.colour.is_empty() {
             row.push_str("\u{1b}[0m");
         }
         self.done.push(row);
         self.row = " ".repeat(self.indent) + &self.colour;
+        self.row.extend(self.link.as_deref());
         self.used = self.indent;
     }
 
@@ -212,19 +288,47 @@ pub fn signs_to_words(line: &str) -> String {
     said.split_whitespace().collect::<Vec<_>>().join(" ").replace(" ,", ",")
 }
 
-/// The pictures that a terminal without Unicode gets instead of ours, each as wide as the one it replaces.
-pub fn to_ascii(line: &str) -> String {
+/// The characters that a terminal can show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signs {
+    Unicode,
+    /// ASCII and the letters of Western Europe: what the fonts of a Linux console have.
+    Latin,
+    Ascii,
+}
+
+impl Signs {
+    fn has(self, char: char) -> bool {
+        match self {
+            Self::Unicode => true,
+            Self::Latin => char.is_ascii() || matches!(char, 'À'..='ÿ'),
+            Self::Ascii => char.is_ascii(),
+        }
+    }
+}
+
+/// A line in the characters that a terminal has. What stands for another one is as wide as that one.
+pub fn in_signs(line: &str, signs: Signs) -> String {
+    if signs == Signs::Unicode {
+        return line.to_owned();
+    }
     let picture = |char: char| match char {
         '…' => '~',
-        '•' | '●' | '◆' | '∴' => '*',
-        '│' | '┊' | '┆' | '▏' | '▌' => '|',
-        '─' | '━' | '–' | '—' => '-',
-        '❯' | '▸' | '→' | '↳' => '>',
-        '←' | '↲' => '<',
+        '•' | '●' | '◆' | '∴' | '■' | '▪' => '*',
+        '◦' | '○' | '☐' | '□' | '↻' => 'o',
+        '│' | '┃' | '║' | '┊' | '┆' | '▏' | '▌' => '|',
+        '─' | '━' | '═' | '‐' | '‑' | '–' | '—' | '−' => '-',
+        // Corners and crossings, as trees and tables have them.
+        '┌'..='╋' | '╒'..='╰' => '+',
+        '█' | '▓' | '▒' => '#',
+        '░' => '.',
+        '❯' | '▸' | '→' | '↳' | '»' | '›' => '>',
+        '←' | '↲' | '«' | '‹' => '<',
         '↑' => '^',
         '↓' => 'v',
-        '✓' => '+',
-        '✗' | '×' => 'x',
+        '✓' | '✔' | '☑' => '+',
+        '✗' | '✘' | '×' => 'x',
+        '\u{a0}' => ' ',
         '‖' => '=',
         '⇥' => '>',
         '·' => '.',
@@ -237,7 +341,7 @@ pub fn to_ascii(line: &str) -> String {
     let mut shown = String::with_capacity(line.len());
     for grapheme in line.graphemes(true) {
         let mapped: String = grapheme.chars().map(picture).collect();
-        match mapped.is_ascii() {
+        match mapped.chars().all(|char| signs.has(char)) {
             true => shown.push_str(&mapped),
             false => shown.push_str(&"?".repeat(grapheme_width(grapheme))),
         }

@@ -5,10 +5,9 @@
 
 use std::collections::VecDeque;
 
-use windlass_core::shown::shown;
-use windlass_term::{Paint, markdown, strip_controls};
+use windlass_term::{Paint, markdown, numbers, strip_controls};
 
-use crate::text::{rows, signs_to_words};
+use crate::text::{height, prose, rows, screen_rows, signs_to_words};
 
 /// Bytes that are kept.
 const KEPT_BYTES: usize = 384 * 1024;
@@ -16,6 +15,10 @@ const KEPT_BYTES: usize = 384 * 1024;
 pub const REPRINTED_ROWS: usize = 1000;
 /// Prose wider than this is hard to read.
 const MAX_PROSE: usize = 100;
+/// Of a message that is longer than both, so much of its beginning and of its end is printed. What files hold that it
+/// names would bury the conversation.
+const SAID_BEGIN: usize = 10;
+const SAID_END: usize = 5;
 
 /// Something that is printed once.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,7 +85,7 @@ impl Entry {
             std::iter::once(String::new()).chain(lines).chain([String::new()]).collect()
         };
         match self {
-            Self::Said { text, .. } => paragraph(&shown(text)),
+            Self::Said { text, .. } => paragraph(&prose(text)),
             Self::Reply(text) => paragraph(&strip_controls(text)),
             Self::Lines(lines) => {
                 let plain = lines.iter().map(|line| strip_controls(line));
@@ -96,7 +99,10 @@ impl Entry {
             format!("{who}: {}", text.trim_end()).lines().map(str::to_owned).collect()
         };
         let lines = match self {
-            Self::Said { text, by } => paragraph(by.as_deref().unwrap_or("you"), &shown(text)),
+            Self::Said { text, by } => {
+                let all = paragraph(by.as_deref().unwrap_or("you"), &prose(text));
+                shortened(all, |left_out| left_out)
+            }
             Self::Reply(text) => paragraph("agent", strip_controls(text).trim_start()),
             Self::Lines(lines) => lines.iter().map(|line| signs_to_words(line)).collect(),
         };
@@ -130,15 +136,35 @@ impl Entry {
 /// A person's message: a mark in front, its lines indented below it, nothing in it that controls a terminal.
 fn said(text: &str, by: Option<&str>, columns: usize, paint: Paint) -> Vec<String> {
     let room = columns.saturating_sub(3).max(1);
-    let text = shown(text.trim_end());
-    let lines = text.lines().flat_map(|line| rows(line, room));
+    let text = prose(text.trim_end());
+    let lines = text.lines().flat_map(|line| rows(line, room)).map(|line| paint.bold(&line));
+    let lines = shortened(lines.collect(), |left_out| paint.dim(&left_out));
     let marks = std::iter::once(paint.with("36", "❯ ")).chain(std::iter::repeat("  ".to_owned()));
     let by = by.map(|by| format!("  {}", paint.dim(&format!("({by})"))));
     let mut lines: Vec<String> =
-        marks.zip(lines).map(|(mark, line)| format!("{mark}{}", paint.bold(&line))).collect();
+        marks.zip(lines).map(|(mark, line)| format!("{mark}{line}")).collect();
     lines.insert(0, String::new());
     lines.extend(by);
     lines.push(String::new());
+    lines
+}
+
+/// Where a long message is cut, if it is: the first line that is left out, and the first one after those.
+pub fn left_out(lines: usize) -> Option<(usize, usize)> {
+    let end = lines.checked_sub(SAID_END)?;
+    (end > SAID_BEGIN + 1).then_some((SAID_BEGIN, end))
+}
+
+/// What stands for the lines that are left out.
+pub fn left_out_words(count: usize) -> String {
+    format!("… {}; /transcript has all", numbers::plural(count, "more line"))
+}
+
+/// The beginning and the end of a long message.
+fn shortened(mut lines: Vec<String>, painted: impl Fn(String) -> String) -> Vec<String> {
+    if let Some((from, to)) = left_out(lines.len()) {
+        lines.splice(from..to, [painted(left_out_words(to - from))]);
+    }
     lines
 }
 
@@ -199,11 +225,33 @@ impl Transcript {
         self.last_reply.as_deref()
     }
 
-    /// What was not printed yet and, where that is less, as many of the newest rows as a screen has room for.
-    pub fn take_screenful(&mut self, form: Form, room: usize) -> Vec<String> {
-        let new = self.take_new();
-        let new = Entry::all_rows(&new, form, &mut false).len();
-        self.newest_rows(form, room.max(new)).0
+    /// What was not printed yet, after the newest rows before it: as many as the terminal showed, in the form in which
+    /// it showed them.
+    pub fn take_with_shown(&mut self, form: Form, before: Form, shown: usize) -> Vec<String> {
+        let new = self.take_new().len();
+        let rows_from = |first: usize, form: Form| {
+            let last = first.checked_sub(1).and_then(|at| self.entries.get(at));
+            let last = last.map(|entry| entry.rows(form)).unwrap_or_default();
+            let mut is_blank = last.last().is_some_and(String::is_empty);
+            Entry::all_rows(self.entries.iter().skip(first), form, &mut is_blank)
+        };
+        let height_from = |first: usize| height(&rows_from(first, before), before.columns);
+        let mut first = self.entries.len().saturating_sub(new);
+        let room = shown + height_from(first);
+        while first > 0 && height_from(first) < room {
+            first -= 1;
+        }
+        // Of the first one, only its end may have been in sight.
+        let mut above = height_from(first).saturating_sub(room);
+        let is_above = |row: &&String| {
+            let left = above.checked_sub(screen_rows(row, before.columns));
+            above = left.unwrap_or(0);
+            left.is_some()
+        };
+        let hidden = rows_from(first, before).iter().take_while(is_above).count();
+        let rest = |form| rows_from(first + 1, form).len();
+        let of_first = |form| rows_from(first, form).len().saturating_sub(rest(form));
+        rows_from(first, form).split_off(hidden * of_first(form) / of_first(before).max(1))
     }
 
     /// The newest rows, with a notice where there are older ones.

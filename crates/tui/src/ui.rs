@@ -4,7 +4,8 @@
 //! Invariants:
 //! - The loop waits for nobody: what takes time is a job, and its outcome is an input.
 //! - At most one frame in [`SHORTEST_FRAME`], and none where nothing changed.
-//! - Leaving ends no task: what is driven here is parked first, or continues in the background.
+//! - Leaving ends no task: what is driven here is parked first, or continues in the background. Going to another
+//!   conversation leaves nothing.
 
 mod console;
 mod conversation;
@@ -12,6 +13,7 @@ mod drafts;
 mod driver;
 mod effects;
 mod jobs;
+mod own_commands;
 mod pages;
 mod painter;
 mod work;
@@ -28,13 +30,13 @@ use windlass_core::id::{SessionId, TaskId};
 use crate::app::{App, Effect, Input, Leaving};
 use crate::host::{Host, Options};
 use crate::keys::Event;
-use crate::overlay::ViewKind;
 use crate::terminal;
 use crate::transcript::Entry;
 use console::Console;
 use conversation::Conversation;
 use drafts::Drafts;
 use driver::Driver;
+use effects::Effects;
 use jobs::{Done, Jobs};
 use painter::SHORTEST_FRAME;
 
@@ -42,17 +44,21 @@ use painter::SHORTEST_FRAME;
 const SESSION_CHECK: Duration = Duration::from_secs(1);
 /// How often a page that shows what happens is read again.
 const PAGE_CHECK: Duration = Duration::from_secs(1);
+/// So long after the person's editor has ended, an interrupt is one that its keys have sent to all of the terminal.
+const EDITOR_INTERRUPT: Duration = Duration::from_millis(250);
 /// Events that are taken in before the next frame.
 const EVENTS_AT_ONCE: usize = 256;
 
 /// How the terminal was left.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Left {
+pub struct ExitReport {
     pub session: SessionId,
     /// Whether anything was said in it.
     pub exists: bool,
-    /// The task that continues.
-    pub background: Option<TaskId>,
+    /// The tasks that continue.
+    pub background: Vec<TaskId>,
+    /// Tasks that could not be handed over, and why.
+    pub parked: Vec<(TaskId, String)>,
 }
 
 /// Why the terminal could not be used.
@@ -88,6 +94,8 @@ struct Ui {
     check_session_at: Instant,
     reload_at: Option<Instant>,
     leaving: Option<Leaving>,
+    /// Interrupts before this were meant for the person's editor.
+    interrupts_count_from: Instant,
 }
 
 /// Opens the terminal and stays until the person leaves.
@@ -95,7 +103,7 @@ pub async fn run(
     coordinator: Coordinator,
     host: Arc<dyn Host>,
     options: Options,
-) -> Result<Left, Failed> {
+) -> Result<ExitReport, Failed> {
     let mut ui = Ui::open(coordinator, host, options)?;
     let stayed = ui.stay().await;
     let left = ui.leave().await;
@@ -111,6 +119,7 @@ struct Signals {
     end: Signal,
     hangup: Signal,
     interrupt: Signal,
+    continued: Signal,
 }
 
 impl Signals {
@@ -120,6 +129,7 @@ impl Signals {
             end: signal(SignalKind::terminate())?,
             hangup: signal(SignalKind::hangup())?,
             interrupt: signal(SignalKind::interrupt())?,
+            continued: signal(SignalKind::from_raw(rustix::process::Signal::CONT.as_raw()))?,
         })
     }
 }
@@ -134,6 +144,8 @@ impl Ui {
         let size = terminal::size();
         let mut app = App::new(options.settings.clone(), size, drafts.history());
         app.layout = options.layout;
+        app.opened_at = coordinator.now();
+        app.has_alternate_screen = options.has_alternate_screen;
         for line in std::mem::take(&mut options.greeting) {
             app.transcript.push(Entry::note(line));
         }
@@ -147,6 +159,7 @@ impl Ui {
             check_session_at: now + SESSION_CHECK,
             reload_at: None,
             leaving: None,
+            interrupts_count_from: now,
             coordinator,
             host,
             options,
@@ -171,7 +184,7 @@ impl Ui {
                 },
                 update = self.conversation.update() => self.update(update?)?,
                 done = self.jobs.next() => match done {
-                    Ok(done) => self.done(done).await?,
+                    Ok((session, done)) => Effects(self).done(session, done).await?,
                     Err(error) => self.input(Input::Notice(format!("a job failed: {error}"))).await?,
                 },
                 (task, result) = self.driver.ended() => self.drive_ended(task, result).await?,
@@ -179,7 +192,12 @@ impl Ui {
                 _ = signals.end.recv() => self.leaving = Some(Leaving::Park),
                 _ = signals.hangup.recv() => self.leaving = Some(Leaving::Park),
                 // Sent by another process: the key itself is a byte.
-                _ = signals.interrupt.recv() => self.leaving = Some(Leaving::Park),
+                _ = signals.interrupt.recv() => {
+                    if Instant::now() >= self.interrupts_count_from {
+                        self.leaving = Some(Leaving::Park);
+                    }
+                }
+                _ = signals.continued.recv() => self.console.continued()?,
                 () = tokio::time::sleep_until(wake) => self.tick().await?,
             }
             self.console.painter.paint_when_due(&mut self.app)?;
@@ -195,7 +213,10 @@ impl Ui {
     }
 
     async fn events(&mut self, events: Vec<Event>) -> Result<(), Failed> {
-        self.inputs(events.into_iter().map(Input::Terminal).collect()).await
+        let keys = events.iter().filter(|event| matches!(event, Event::Key(_))).count();
+        let burst = (keys > 1).then_some(Input::Burst);
+        self.inputs(burst.into_iter().chain(events.into_iter().map(Input::Terminal)).collect())
+            .await
     }
 
     async fn inputs(&mut self, inputs: Vec<Input>) -> Result<(), Failed> {
@@ -208,7 +229,7 @@ impl Ui {
     /// Takes one input in, and carries out what it asks for.
     async fn input(&mut self, input: Input) -> Result<(), Failed> {
         for effect in self.take_in(input) {
-            self.carry_out(effect).await?;
+            Effects(self).carry_out(effect).await?;
         }
         Ok(())
     }
@@ -217,6 +238,7 @@ impl Ui {
     fn take_in(&mut self, input: Input) -> Vec<Effect> {
         let now = self.began.elapsed();
         self.console.painter.is_dirty = true;
+        self.app.departure.has_other_work = self.driver.has_other(self.conversation.task);
         self.app.update(input, now)
     }
 
@@ -229,7 +251,7 @@ impl Ui {
             Update::Event(record) => {
                 self.record(*record)?;
                 for _ in 0..EVENTS_AT_ONCE {
-                    let Some(record) = self.conversation.committed()? else { break };
+                    let Some(record) = self.conversation.next_committed()? else { break };
                     self.record(record)?;
                 }
             }
@@ -248,13 +270,14 @@ impl Ui {
         if let Some(size) = self.console.painter.take_resize() {
             self.input(Input::Resize(size)).await?;
         }
-        if let Some(why) = self.drafts.save_when_due(&self.app, self.conversation.session) {
+        if let Some(why) = self.drafts.save_when_due(&self.app) {
             self.input(Input::Notice(why)).await?;
         }
         if self.check_session_at <= now {
             self.check_session_at = now + SESSION_CHECK;
             self.check_session()?;
         }
+        Effects(self).show_own_commands();
         let at = self.began.elapsed();
         let wake = self.app.next_wake();
         self.console.painter.is_dirty |= wake.is_some_and(|wake| wake <= at + SHORTEST_FRAME);
@@ -262,11 +285,16 @@ impl Ui {
         Ok(())
     }
 
-    /// Reads the page that is open again, where it shows what happens.
+    /// Reads the page that is open again, where it shows what happens. A long conversation takes a while to read, so
+    /// its pages are read again only where something was added.
     fn reload(&mut self) {
-        let kind = self.app.overlay.as_ref().map(|overlay| overlay.kind().clone());
-        if let Some(kind) = kind.filter(ViewKind::is_live) {
-            self.refresh(kind);
+        let open = self.app.overlay.as_ref().filter(|overlay| overlay.is_live());
+        match open.map(|overlay| overlay.kind().clone()) {
+            Some(kind) if kind.is_of_conversation() && !self.conversation.has_news => {
+                self.reload_at = Some(Instant::now() + PAGE_CHECK);
+            }
+            Some(kind) => self.refresh(kind),
+            None => {}
         }
     }
 }

@@ -8,15 +8,16 @@ mod whole_screen;
 use std::ops::Range;
 
 use windlass_core::text::suffix;
-use windlass_term::{Paint, markdown, numbers, strip_controls};
+use windlass_term::{Paint, numbers};
 
-use crate::app::{App, Purpose};
+use crate::app::{App, Purpose, QuestionKeys};
 use crate::completion::{Completion, SHOWN};
+use crate::composer::Draft;
 use crate::dialog::Dialog;
 use crate::keymap::Action;
 use crate::mode_line::ModeLineStyle;
 use crate::screen::{Frame, Size};
-use crate::story::Story;
+use crate::story::{Story, preview_rows};
 use crate::text::{cut, padded, painted_width};
 
 pub use pages::{body_rows, overlay};
@@ -33,6 +34,8 @@ const MOST_RUNNING: usize = 4;
 const MOST_AGENTS: usize = 5;
 const MOST_QUEUED: usize = 4;
 const PROMPT: &str = "❯ ";
+/// In fewer columns a hint says one thing.
+const NARROW: usize = 40;
 
 /// Rows that a question is scrolled by: fewer than are seen of it, so that none is passed over.
 pub fn dialog_page(size: Size) -> usize {
@@ -126,7 +129,13 @@ fn composer(app: &App, most: usize) -> (Vec<String>, (usize, usize)) {
     });
     let mut rows: Vec<String> = shown.collect();
     if app.writing.composer.is_empty() {
-        rows = vec![format!("{prompt}{}", paint.dim(&cut(&placeholder(app), columns)))];
+        let notice = app.notice.text().filter(|_| !status::has_room_for_notice(app));
+        let words = match notice {
+            Some(notice) => crate::text::broken(&paint.yellow(notice), columns),
+            None => vec![paint.dim(&cut(&placeholder(app), columns))],
+        };
+        let before = std::iter::once(prompt).chain(std::iter::repeat(" ".repeat(indent)));
+        rows = before.zip(words).take(most).map(|(before, row)| before + &row).collect();
     }
     (rows, (laid.row - first, indent + laid.column))
 }
@@ -134,13 +143,15 @@ fn composer(app: &App, most: usize) -> (Vec<String>, (usize, usize)) {
 fn placeholder(app: &App) -> String {
     if let Some(answering) = &app.writing.answering {
         let words = match answering.purpose {
-            Purpose::Answer { prefix: "" } => "your answer; ",
+            Purpose::Answer { prefix: "", .. } => "your answer; ",
             Purpose::Answer { .. } => "what should it do instead? ",
             Purpose::Comment { .. } => "about this line; ",
+            Purpose::Steer { .. } => "to the sub-agent; ",
         };
         return format!("{words}{}", answer_keys(app, answering.purpose, ", "));
     }
-    if app.departure.is_asked {
+    // Other keys are named above.
+    if app.departure.is_asked || app.outgoing.queue.selected().is_some() {
         return String::new();
     }
     if !app.questions.is_empty() {
@@ -166,7 +177,7 @@ fn way(app: &App, action: Action) -> String {
 fn answer_keys(app: &App, purpose: Purpose, between: &str) -> String {
     let (send, back) = (way(app, Action::Send), way(app, Action::Interrupt));
     let does = match purpose {
-        Purpose::Answer { .. } => "sends",
+        Purpose::Answer { .. } | Purpose::Steer { .. } => "sends",
         Purpose::Comment { .. } => "keeps",
     };
     format!("{send} {does} it{between}{back} goes back")
@@ -185,11 +196,12 @@ fn middle(app: &App, room: usize) -> Vec<String> {
         rows[rows.len() - kept..].to_vec()
     };
     let sending = take(sending(app, columns));
+    let own = take(own_commands(app, columns));
     let running = take(app.story.as_ref().map(|story| running(app, story)).unwrap_or_default());
     let agents = take(app.story.as_ref().map(|story| agents(app, story)).unwrap_or_default());
     let preview = app.story.as_ref().map(|story| preview(story, columns, app.settings.paint));
     let preview = take(preview.unwrap_or_default());
-    [preview, running, agents, sending, queue, asked].concat()
+    [preview, running, agents, own, sending, queue, asked].concat()
 }
 
 /// What wants a key now: leaving, a question, a list of completions, a search.
@@ -211,6 +223,14 @@ fn prompts(app: &App, columns: usize, room: usize) -> Vec<String> {
     }
     if let Some(dialog) = app.questions.first() {
         return question(app, dialog, room);
+    }
+    if let Some(purpose @ Purpose::Steer { agent }) =
+        app.writing.answering.as_ref().map(|answering| answering.purpose)
+    {
+        let label = app.story.as_ref().and_then(|story| story.agents.get(&agent));
+        let label = label.map_or_else(|| agent.to_string(), |agent| agent.label.clone());
+        let keys = paint.dim(&answer_keys(app, purpose, " · "));
+        return vec![format!("to the sub-agent {label}  {keys}")].into_iter().take(room).collect();
     }
     if let Some(searching) = &app.writing.searching {
         let [older, send, back] =
@@ -236,8 +256,7 @@ fn question(app: &App, dialog: &Dialog, room: usize) -> Vec<String> {
     let mut rows: Vec<String> = laid.body.into_iter().skip(top).take(laid.for_body).collect();
     rows.extend(laid.choices);
     if laid.has_hint && room > rows.len() {
-        let is_armed = app.is_armed() && app.writing.answering.is_none();
-        rows.push(hint(app, dialog, is_armed, below));
+        rows.push(hint(app, dialog, below));
     }
     rows.truncate(room);
     rows
@@ -262,9 +281,8 @@ impl LaidQuestion {
 
 fn lay_out(app: &App, dialog: &Dialog, room: usize) -> LaidQuestion {
     let (paint, columns) = (app.settings.paint, app.size.room());
-    let is_armed = app.is_armed() && app.writing.answering.is_none();
     // While the person goes through a plan, nothing else is chosen.
-    let can_choose = is_armed && !dialog.is_commenting();
+    let can_choose = app.question_keys() == QuestionKeys::Answering && !dialog.is_commenting();
     // What a choice allows is read whole.
     let mut choices: Vec<String> = dialog
         .choice_lines(paint, can_choose)
@@ -299,7 +317,7 @@ fn choices_in_a_line(dialog: &Dialog, columns: usize, can_choose: bool) -> Strin
     cut(&format!("{mark}{}/{} {text}", dialog.selected() + 1, words.len()), columns)
 }
 
-fn hint(app: &App, dialog: &Dialog, is_armed: bool, below: usize) -> String {
+fn hint(app: &App, dialog: &Dialog, below: usize) -> String {
     let (paint, count) = (app.settings.paint, app.questions.len());
     let more = match below {
         0 => String::new(),
@@ -308,26 +326,42 @@ fn hint(app: &App, dialog: &Dialog, is_armed: bool, below: usize) -> String {
     };
     let several = if count > 1 { format!("1 of {count}, Tab next · ") } else { String::new() };
     let purpose = app.writing.answering.as_ref().map(|answering| answering.purpose);
-    let keys = match (is_armed, purpose) {
-        (_, Some(purpose @ Purpose::Answer { .. })) => {
+    let keys = match purpose {
+        Some(purpose @ Purpose::Answer { .. }) => {
             format!("writing the answer · {}", answer_keys(app, purpose, " · "))
         }
-        (_, Some(purpose @ Purpose::Comment { .. })) => {
+        Some(purpose @ Purpose::Comment { .. }) => {
             format!("writing a comment · {}", answer_keys(app, purpose, " · "))
         }
-        (armed, None) => waiting_keys(dialog, armed).to_owned(),
+        Some(purpose @ Purpose::Steer { .. }) => {
+            format!("writing to a sub-agent · {}", answer_keys(app, purpose, " · "))
+        }
+        None => waiting_keys(app, dialog),
     };
-    paint.dim(&format!("{more}{several}{keys}"))
+    // While a message is written, the keys that lead into the question are what it needs to say.
+    match app.question_keys() == QuestionKeys::Entering && !more.is_empty() {
+        true => paint.dim(&format!("{keys} · {several}{}", more.trim_end_matches(" · "))),
+        false => paint.dim(&format!("{more}{several}{keys}")),
+    }
 }
 
-/// What the keys do while nothing is written.
-fn waiting_keys(dialog: &Dialog, is_armed: bool) -> &'static str {
-    match is_armed {
-        true if dialog.is_commenting() => "↑ ↓ line · Enter comment · x remove · Esc back",
-        true if dialog.asked.row.question.options.is_empty() => "write your answer",
-        true => "press a number, or ↑ ↓ and Enter",
-        false => "keys count after a second without typing",
-    }
+/// What the keys do while no answer is written.
+fn waiting_keys(app: &App, dialog: &Dialog) -> String {
+    let is_written = !app.writing.composer.is_empty();
+    let words = match app.question_keys() {
+        _ if dialog.is_commenting() => "↑ ↓ line · Enter comment · x remove · Esc back",
+        QuestionKeys::Waiting => "keys count after a second without typing",
+        QuestionKeys::Entering if app.size.columns < NARROW => "↑ ↓ answer",
+        QuestionKeys::Entering => {
+            return format!("{} queues your message · ↑ ↓ answer", way(app, Action::Send));
+        }
+        QuestionKeys::Answering if !dialog.has_options() => "write your answer",
+        QuestionKeys::Answering if is_written => {
+            "a number, or ↑ ↓ and Enter · Esc back to your text"
+        }
+        QuestionKeys::Answering => "press a number, or ↑ ↓ and Enter",
+    };
+    words.to_owned()
 }
 
 fn completions(list: &Completion, columns: usize, room: usize, paint: Paint) -> Vec<String> {
@@ -357,7 +391,7 @@ fn queue(app: &App, columns: usize, room: usize) -> Vec<String> {
     let most = MOST_QUEUED.min(room);
     let first = selected.map_or(0, |at| (at + 1).saturating_sub(most));
     let shown = app.outgoing.queue.iter().enumerate().skip(first).take(most).map(|(at, draft)| {
-        let text = windlass_core::shown::shown_line(draft.expanded().trim());
+        let text = crate::text::prose_line(draft.expanded().trim());
         let text = cut(&text, columns.saturating_sub(14));
         match selected == Some(at) {
             true => format!("{} {}", paint.cyan("❯"), paint.bold(&text)),
@@ -367,7 +401,7 @@ fn queue(app: &App, columns: usize, room: usize) -> Vec<String> {
     let more = app.outgoing.queue.len().saturating_sub(first + most);
     let (edit, send) = (way(app, Action::Queue), way(app, Action::Send));
     let hint = match (selected, app.outgoing.is_held) {
-        (Some(_), _) => "Enter edit · x remove · Shift+↑↓ move · s send now · Esc back".to_owned(),
+        (Some(_), _) => "Enter edit · x remove · Shift+↑↓ move · s send · Esc back".to_owned(),
         (None, true) => format!("the queue is on hold: {send} sends it, {edit} edits it"),
         (None, false) if more > 0 => format!("and {more} more; {edit} edits the queue"),
         (None, false) => format!("{edit} edits the queue"),
@@ -376,10 +410,15 @@ fn queue(app: &App, columns: usize, room: usize) -> Vec<String> {
     shown.chain([hint]).take(room).collect()
 }
 
+/// What is on its way, and what the agent has not read yet.
 fn sending(app: &App, columns: usize) -> Vec<String> {
-    let Some(draft) = &app.outgoing.sending else { return Vec::new() };
-    let text = windlass_core::shown::shown_line(draft.expanded().trim());
-    vec![app.settings.paint.dim(&cut(&format!("{PROMPT}{text}"), columns))]
+    let line = |mark: &str, draft: &Draft| {
+        let text = crate::text::prose_line(draft.expanded().trim());
+        app.settings.paint.dim(&cut(&format!("{mark}{text}"), columns))
+    };
+    let steered = app.outgoing.steered.iter().filter(|_| app.story.is_some());
+    let steered = steered.map(|message| line("  sent, not read yet: ", &message.draft));
+    app.outgoing.sending.iter().map(|draft| line(PROMPT, draft)).chain(steered).collect()
 }
 
 /// The calls that run, how long, and the last line of what each has printed.
@@ -388,14 +427,33 @@ fn running(app: &App, story: &Story) -> Vec<String> {
     let own = story.running.values().filter(|running| running.task == story.task());
     let mut rows = Vec::new();
     for running in own.take(MOST_RUNNING) {
-        let took = numbers::elapsed(app.now.saturating_sub(running.since));
+        let took = numbers::elapsed(app.elapsed(running.since));
         let call = cut(&running.call, columns.saturating_sub(took.len() + 5));
         rows.push(format!("{} {call} {}", status::spinner(app), paint.dim(&took)));
-        let printed = strip_controls(&running.printed);
-        if let Some(last) = printed.lines().rev().find(|line| !line.trim().is_empty()) {
-            let last = last.replace('\t', "    ");
+        if let Some(last) = running.last_line() {
             rows.push(paint.dim(&format!("  {}", cut(&last, columns.saturating_sub(2)))));
         }
+    }
+    rows
+}
+
+/// The commands that the person runs.
+fn own_commands(app: &App, columns: usize) -> Vec<String> {
+    let (paint, key) = (app.settings.paint, way(app, Action::Interrupt));
+    let mut rows = Vec::new();
+    for own in app.own_commands.iter().take(MOST_RUNNING) {
+        let hint = if own.is_stopping { "stopping".to_owned() } else { format!("{key} cancels") };
+        let took = numbers::elapsed(own.time);
+        let hint = format!("{took} · {hint}");
+        // What runs matters most.
+        let hint = if columns < crate::text::width(&hint) + NARROW / 2 { took } else { hint };
+        let room = columns.saturating_sub(crate::text::width(&hint) + 5);
+        let command = cut(&windlass_core::shown::shown_line(&own.command), room);
+        rows.push(format!("{} ! {command} {}", status::spinner(app), paint.dim(&hint)));
+        let last = own.last_line.as_ref();
+        rows.extend(
+            last.map(|last| paint.dim(&format!("  {}", cut(last, columns.saturating_sub(2))))),
+        );
     }
     rows
 }
@@ -403,7 +461,7 @@ fn running(app: &App, story: &Story) -> Vec<String> {
 fn agents(app: &App, story: &Story) -> Vec<String> {
     let (paint, columns) = (app.settings.paint, app.size.room());
     let line = |agent: &crate::story::Agent| {
-        let took = numbers::elapsed(app.now.saturating_sub(agent.since));
+        let took = numbers::elapsed(app.elapsed(agent.since));
         let text = format!("{}: {}", agent.label, agent.activity);
         let text = cut(&text, columns.saturating_sub(took.len() + 5));
         format!("{} {text} {}", paint.cyan("↳"), paint.dim(&took))
@@ -414,16 +472,12 @@ fn agents(app: &App, story: &Story) -> Vec<String> {
     story.agents.values().take(MOST_AGENTS).map(line).chain(more).collect()
 }
 
-/// The end of the reply that is on its way, as it will look. It is marked: nothing of it is committed.
+/// The end of the reply that is on its way.
 fn preview(story: &Story, columns: usize, paint: Paint) -> Vec<String> {
     if story.reply.trim().is_empty() {
         return Vec::new();
     }
-    let text = end_of(&story.reply);
-    let width = columns.saturating_sub(2).clamp(1, 100);
-    let text = markdown::render(&strip_controls(&text), paint, width);
-    let rows = text.trim_end().lines().flat_map(|line| crate::text::broken(line, width));
-    let rows: Vec<String> = rows.map(|row| format!("{} {row}", paint.dim("┊"))).collect();
+    let rows = preview_rows(&end_of(&story.reply), columns, paint);
     rows[rows.len().saturating_sub(PREVIEW_ROWS)..].to_vec()
 }
 

@@ -9,21 +9,26 @@ mod raw;
 mod unknown;
 mod check;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
 use windlass_core::axes::PermissionProfile;
 use windlass_core::string_enum;
 
+use check::Check;
+
+use crate::state::name_of;
+
 pub use keys::schema;
+pub(crate) use raw::nearest;
 
 /// The runner of a step that names none: our own loop.
 pub const OWN_RUNNER: &str = "windlass";
 /// Runners that every workflow may name.
 pub const KNOWN_RUNNERS: [&str; 3] = [OWN_RUNNER, "claude", "codex"];
 /// How many rounds a loop may have; more than this is an agent that does not get there.
-pub const MAX_ROUNDS: u32 = 100;
+pub const MAX_ROUNDS: u32 = windlass_core::question::MAX_ROUNDS;
 /// How many steps of a parallel one may work at once: each has a worktree, a sandbox and a model's attention.
 pub const MAX_WORKERS: u32 = 64;
 /// How many worktrees a workflow may keep for its next runs: each takes the disk of a checkout and its build.
@@ -149,7 +154,22 @@ string_enum! {
         Stop = "stop",
         /// The next step runs, and sees `{{.previous.failed}}`.
         Continue = "continue",
+        /// The next step runs, and the run fails at its end.
+        FailAtEnd = "fail_at_end",
         /// A person decides.
+        Ask = "ask",
+    }
+}
+
+string_enum! {
+    /// The type of a step.
+    WorkKind ("type of a step") {
+        Agent = "agent",
+        Script = "script",
+        Loop = "loop",
+        Parallel = "parallel",
+        Merge = "merge",
+        PullRequest = "pull_request",
         Ask = "ask",
     }
 }
@@ -171,6 +191,8 @@ pub enum Work {
     Ask {
         question: String,
         options: Vec<String>,
+        /// A parallel step of tries: those of them that succeeded are answers too.
+        from: Option<String>,
     },
 }
 
@@ -197,6 +219,8 @@ pub struct ParallelWork {
     pub workers: Option<u32>,
     /// Whether what they did comes together in the worktree around them.
     pub join: bool,
+    /// Whether they try the same, for a person to pick from. Nothing is claimed before it is edited.
+    pub tries: bool,
     pub steps: Vec<Step>,
 }
 
@@ -283,15 +307,28 @@ impl PullRequestWork {
 
 impl Work {
     /// The word for it in files and events.
-    pub const fn kind(&self) -> &'static str {
+    pub const fn kind(&self) -> WorkKind {
         match self {
-            Self::Agent(_) => "agent",
-            Self::Script { .. } => "script",
-            Self::Loop(_) => "loop",
-            Self::Parallel(_) => "parallel",
-            Self::Merge(_) => "merge",
-            Self::PullRequest(_) => "pull_request",
-            Self::Ask { .. } => "ask",
+            Self::Agent(_) => WorkKind::Agent,
+            Self::Script { .. } => WorkKind::Script,
+            Self::Loop(_) => WorkKind::Loop,
+            Self::Parallel(_) => WorkKind::Parallel,
+            Self::Merge(_) => WorkKind::Merge,
+            Self::PullRequest(_) => WorkKind::PullRequest,
+            Self::Ask { .. } => WorkKind::Ask,
+        }
+    }
+
+    /// What an agent works on; none of any other step.
+    pub const fn agent(&self) -> Option<&AgentWork> {
+        match self {
+            Self::Agent(work) => Some(work),
+            Self::Script { .. }
+            | Self::Loop(_)
+            | Self::Parallel(_)
+            | Self::Merge(_)
+            | Self::PullRequest(_)
+            | Self::Ask { .. } => None,
         }
     }
 
@@ -310,21 +347,45 @@ impl Work {
 }
 
 impl Workflow {
-    /// Reads a file. `stem` is its name without the ending, for a workflow that names itself in no other way.
+    /// Reads a file, whatever runners it names: which ones a person has configured may change. `stem` is its name
+    /// without the ending, for a workflow that names itself in no other way.
     pub fn read(text: &str, stem: &str) -> Result<Self, DefinitionErrors> {
+        Self::read_for(text, stem, None)
+    }
+
+    /// The same, but it may name no other runners than its own, the built-in ones and those that are `configured`.
+    pub fn check(text: &str, stem: &str, configured: &[String]) -> Result<Self, DefinitionErrors> {
+        Self::read_for(text, stem, Some(configured))
+    }
+
+    fn read_for(
+        text: &str,
+        stem: &str,
+        configured: Option<&[String]>,
+    ) -> Result<Self, DefinitionErrors> {
         let unknown = unknown::find(text)?;
         match raw::read(text) {
-            Ok(raw) => check::checked(raw, text, stem, unknown),
+            Ok(raw) => check::checked(raw, text, stem, Check::new(unknown, configured)),
             Err(error) => Err(DefinitionErrors::new([unknown, vec![error]].concat())),
         }
     }
 
-    /// Whether a step is in a parallel one whose branches stay apart, for a person to pick from.
+    /// The runners of its agent steps besides our own, each once.
+    pub fn programs(&self) -> BTreeSet<&str> {
+        let steps = self.all_steps().into_iter().filter_map(|step| step.work.agent());
+        let names = steps.map(|agent| agent.runner.as_deref().unwrap_or(&self.runner));
+        names.filter(|name| *name != OWN_RUNNER).collect()
+    }
+
+    /// Whether a step is one of several that try the same, or is in one.
     pub fn is_try(&self, path: &str) -> bool {
-        self.steps.iter().any(|step| match &step.work {
-            Work::Parallel(work) => !work.join && path.starts_with(&format!("{}.", step.name)),
-            _ => false,
-        })
+        let mut around: Vec<&str> = path.split('.').map(name_of).collect();
+        around.pop();
+        let tries = |step: &&Step| matches!(&step.work, Work::Parallel(work) if work.tries);
+        self.all_steps()
+            .iter()
+            .filter(|step| tries(step))
+            .any(|step| around.contains(&step.name.as_str()))
     }
 
     /// Every step, the outer before the inner.
@@ -342,9 +403,10 @@ impl Workflow {
 
     /// The names of the spells that it reads from files.
     pub fn spells(&self) -> Vec<&str> {
-        let named = self.all_steps().into_iter().filter_map(|step| match &step.work {
-            Work::Agent(AgentWork { spell: Spell::Named(name), .. }) => Some(name.as_str()),
-            _ => None,
+        let steps = self.all_steps().into_iter().filter_map(|step| step.work.agent());
+        let named = steps.filter_map(|agent| match &agent.spell {
+            Spell::Named(name) => Some(name.as_str()),
+            Spell::Inline(_) => None,
         });
         named.collect()
     }

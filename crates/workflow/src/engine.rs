@@ -12,10 +12,12 @@ mod steps;
 mod program;
 mod merging;
 mod publishing;
+mod picking;
 mod approval;
+mod deadlines;
 mod preview;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -29,17 +31,18 @@ use windlass_core::ending::Ending;
 use windlass_core::error::{ErrorDetails, ErrorType, Remedy};
 use windlass_core::event::{Event, StepEnded, StepResult, WorkflowSource};
 use windlass_core::id::{QuestionId, TaskId};
-use windlass_core::question::{Question, QuestionKind};
+use windlass_core::question::{AcceptedAnswers, Question, QuestionKind};
 use windlass_core::state::TaskState;
 use windlass_core::status::StatusReason;
 use windlass_store::Stream;
 
 use crate::Host;
-use crate::definition::{MergeWork, PullRequestWork, Step, Work, Workflow};
+use crate::definition::{MergeWork, OnFail, PullRequestWork, Step, Work, Workflow};
 use crate::git::GitError;
 use crate::next::{FAILURE_OPTIONS, Leaf, Next, Run, failure_question, more_rounds};
-use crate::state::{Asked, name_of};
+use crate::state::{QuestionProgress, name_of};
 use children::Children;
+use deadlines::Deadlines;
 use journal::RunJournal;
 use places::Worktrees;
 use repository::Repository;
@@ -65,7 +68,7 @@ impl From<windlass_store::Error> for Error {
 
 /// How a segment of a run ends, and what is said of it.
 #[derive(Debug)]
-pub struct Concluded {
+pub struct SegmentResult {
     pub ending: Ending,
     pub message: Option<String>,
 }
@@ -97,6 +100,8 @@ enum Wait {
     Answer(QuestionId),
     /// An answer to a question of the step's task.
     Child(TaskId),
+    /// More money for the step's task.
+    Budget(TaskId),
     /// Something that keeps the step's task from working until then.
     Until(StatusReason, Timestamp),
     /// It was parked with the process.
@@ -106,6 +111,7 @@ enum Wait {
 /// Why a step cannot work.
 enum Trouble {
     Failed(String),
+    TimedOut(String),
     Conflict(String),
     Wait(Wait),
     Journal(Error),
@@ -131,7 +137,10 @@ impl From<windlass_store::Error> for Trouble {
 
 impl From<GitError> for Trouble {
     fn from(error: GitError) -> Self {
-        Self::Failed(error.to_string())
+        match error {
+            GitError::Unresolved { .. } => Self::Conflict(error.to_string()),
+            other => Self::Failed(other.to_string()),
+        }
     }
 }
 
@@ -154,7 +163,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Ends the segment. Refused while an answer waits that nobody has read.
-    pub async fn end(&self, concluded: Concluded) -> Result<TaskResult, Error> {
+    pub async fn end(&self, concluded: SegmentResult) -> Result<TaskResult, Error> {
         self.journal.end(&self.tree, &concluded.ending, concluded.message).await
     }
 
@@ -176,9 +185,19 @@ impl<'a> Engine<'a> {
         self.journal.ask(self.now(), question).await
     }
 
+    /// Whether a signal has ended the run for good.
+    async fn is_ending(&self) -> bool {
+        let signal = self.journal.read(|task, _| Ending::from_signal(task)).await;
+        signal.as_ref().is_some_and(ends_for_good)
+    }
+
     /// The tasks below the run.
     fn children(&self) -> Children<'_> {
         Children { engine: self }
+    }
+
+    fn deadlines(&self) -> Deadlines<'_> {
+        Deadlines { engine: self }
     }
 
     fn worktrees<'e>(&'e self, halt: &'e CancellationToken, attempt: u32) -> Worktrees<'e> {
@@ -186,19 +205,19 @@ impl<'a> Engine<'a> {
     }
 
     /// Works until the run ends or waits.
-    pub async fn run(&mut self, stop: &CancellationToken) -> Result<Concluded, Error> {
+    pub async fn run(&mut self, stop: &CancellationToken) -> Result<SegmentResult, Error> {
         self.journal.drain(self.now()).await?;
         if let Some(ending) = self.journal.read(|task, _| Ending::from_signal(task)).await {
             return Ok(plain(ending));
         }
         self.journal.begin(self.now(), &self.workflow.name).await?;
-        if let Some(concluded) = self.check_approval().await? {
-            return Ok(concluded);
-        }
         self.repository = match Repository::open(&self.directory, &self.workflow.place).await {
             Ok(repository) => repository,
             Err(reason) => return Ok(stuck(StatusReason::Error, reason)),
         };
+        if let Some(concluded) = self.check_approval().await? {
+            return Ok(concluded);
+        }
         if let Some(reason) = self.missing_target().await {
             return Ok(stuck(StatusReason::Error, reason));
         }
@@ -219,23 +238,61 @@ impl<'a> Engine<'a> {
             | Work::Ask { .. } => false,
         };
         let steps = self.workflow.all_steps();
-        if has_begun || self.workflow.target.is_some() || !steps.iter().any(needs_one) {
+        if has_begun {
+            return None;
+        }
+        for target in self.merge_targets() {
+            let name = format!("refs/heads/{target}");
+            let found = self.repository.with(move |git| git.commit(&name)).await;
+            if matches!(found, Ok(None)) {
+                return Some(format!("there is no branch `{target}` to merge into"));
+            }
+        }
+        if self.workflow.target.is_some() || !steps.iter().any(needs_one) {
             return None;
         }
         let branch = self.repository.with(|git| git.branch_in(git.top())).await;
         matches!(branch, Ok(None)).then(|| merging::DETACHED.to_owned())
     }
 
-    async fn next(&self) -> Next {
+    /// The branches of this repository that the file names as targets of merges.
+    fn merge_targets(&self) -> BTreeSet<String> {
+        let steps = self.workflow.all_steps();
+        let named = steps.iter().filter_map(|step| match &step.work {
+            Work::Merge(work) => work.target.clone().or_else(|| self.workflow.target.clone()),
+            Work::PullRequest(_)
+            | Work::Agent(_)
+            | Work::Script { .. }
+            | Work::Loop(_)
+            | Work::Parallel(_)
+            | Work::Ask { .. } => None,
+        });
+        named.collect()
+    }
+
+    /// What comes next; `is_at_work` says which steps work now.
+    async fn next(&self, is_at_work: impl Fn(&str) -> bool) -> Result<Next, Error> {
+        let overdue = self.deadlines().overdue(is_at_work).await?;
+        Ok(self.look(&overdue, |run| run.next()).await)
+    }
+
+    /// Looks at the run as it is known.
+    async fn look<T>(&self, overdue: &BTreeSet<String>, look: impl FnOnce(&Run<'_>) -> T) -> T {
         let (id, workflow, source) = (self.id(), &self.workflow, &self.source);
-        self.journal.read(|_, state| Run { id, workflow, source, state }.next()).await
+        self.journal.read(|_, state| look(&Run { id, workflow, source, state, overdue })).await
+    }
+
+    /// Why a run that has come to its end has failed, where the workflow says so.
+    async fn failures(&self) -> Vec<String> {
+        self.look(&BTreeSet::new(), |run| run.failures().into_iter().map(failure_words).collect())
+            .await
     }
 
     async fn work(
         &self,
         stop: &CancellationToken,
         halt: &CancellationToken,
-    ) -> Result<Concluded, Error> {
+    ) -> Result<SegmentResult, Error> {
         let mut mail = self.tree.store().mailbox().changes();
         let mut running = FuturesUnordered::new();
         let mut waiting: BTreeMap<String, Option<Wait>> = BTreeMap::new();
@@ -243,6 +300,9 @@ impl<'a> Engine<'a> {
             self.journal.drain(self.now()).await?;
             let signal = self.journal.read(|task, _| Ending::from_signal(task)).await;
             if signal.is_some() || stop.is_cancelled() {
+                if signal.as_ref().is_some_and(ends_for_good) {
+                    self.children().cancel("its run has ended").await?;
+                }
                 halt.cancel();
                 while let Some((_, end)) = running.next().await {
                     self.note(end).await?;
@@ -250,9 +310,9 @@ impl<'a> Engine<'a> {
                 return Ok(plain(signal.unwrap_or(Ending::paused(StatusReason::Shutdown))));
             }
             self.forget_answered(&mut waiting).await?;
-            let idle = match self.next().await {
+            let idle = match self.next(|path| waiting.contains_key(path)).await? {
                 Next::End(ended) => {
-                    self.commit(vec![Event::WorkflowStepEnded(Box::new(ended))]).await?;
+                    self.end_step(ended).await?;
                     continue;
                 }
                 Next::Work(leaves) => {
@@ -295,10 +355,19 @@ impl<'a> Engine<'a> {
     async fn note(&self, end: Result<StepEnd, Error>) -> Result<Option<Wait>, Error> {
         match end? {
             StepEnd::Waiting(wait) => Ok(Some(wait)),
-            StepEnd::Ended(ended) => {
-                self.commit(vec![Event::WorkflowStepEnded(Box::new(ended))]).await?;
-                Ok(None)
-            }
+            StepEnd::Ended(ended) => self.end_step(ended).await.map(|()| None),
+        }
+    }
+
+    /// Journals the end of a step. Where a person decides about a failure, they are asked at once: what works beside it
+    /// may take long.
+    async fn end_step(&self, ended: StepEnded) -> Result<(), Error> {
+        self.commit(vec![Event::WorkflowStepEnded(Box::new(ended.clone()))]).await?;
+        let steps = self.workflow.all_steps();
+        let step = steps.into_iter().find(|step| step.name == name_of(&ended.step));
+        match step.is_some_and(|step| step.on_fail == OnFail::Ask) {
+            true if ended.result == StepResult::Failed => self.ask_about(&ended).await,
+            true | false => Ok(()),
         }
     }
 
@@ -313,10 +382,12 @@ impl<'a> Engine<'a> {
                 Some(Wait::Answer(question)) => {
                     let question = *question;
                     self.journal
-                        .read(|_, run| matches!(run.asked(question), Asked::Answered(_)))
+                        .read(|_, run| matches!(run.asked(question), QuestionProgress::Answered(_)))
                         .await
                 }
-                Some(Wait::Child(task)) => self.children().has_mail_below(*task)?,
+                Some(Wait::Child(task) | Wait::Budget(task)) => {
+                    self.children().has_mail_below(*task)?
+                }
                 Some(Wait::Until(..) | Wait::Parked) | None => false,
             };
             if is_over {
@@ -329,6 +400,10 @@ impl<'a> Engine<'a> {
 
     async fn step(&self, leaf: Leaf, halt: &CancellationToken) -> (String, Result<StepEnd, Error>) {
         let path = leaf.path.clone();
+        let leaf = match self.deadlines().limited(leaf) {
+            Ok(leaf) => leaf,
+            Err(error) => return (path, Err(error)),
+        };
         let done = Attempt { engine: self, leaf: &leaf, halt }.work().await;
         let failed = |error: String, reason| {
             let ended = StepEnded {
@@ -341,6 +416,7 @@ impl<'a> Engine<'a> {
         let end = match done {
             Ok(end) => Ok(end),
             Err(Trouble::Failed(error)) => failed(error, StatusReason::Error),
+            Err(Trouble::TimedOut(error)) => failed(error, StatusReason::Timeout),
             Err(Trouble::Conflict(error)) => failed(error, StatusReason::MergeConflict),
             Err(Trouble::Wait(wait)) => Ok(StepEnd::Waiting(wait)),
             Err(Trouble::Journal(error)) => Err(error),
@@ -350,25 +426,24 @@ impl<'a> Engine<'a> {
 
     /// Asks what follows a step that failed.
     async fn ask_about(&self, ended: &StepEnded) -> Result<(), Error> {
-        let question = Question {
-            context: ended.error.clone(),
-            options: FAILURE_OPTIONS.map(str::to_owned).to_vec(),
-            ..question(
-                failure_question(self.id(), ended),
-                format!("Step `{}` failed. What now?", ended.step),
-            )
-        };
-        self.ask(question).await
+        let id = failure_question(self.id(), ended);
+        let text = format!("Step `{}` failed. What now?", ended.step);
+        let context = ended.error.clone();
+        self.ask(Question { context, ..decision(id, text, &FAILURE_OPTIONS) }).await
     }
 
-    /// A loop that has used up its rounds may get more.
+    /// A loop that has used up its rounds may get more. One that ended without that is tried again when it is resumed.
     async fn offer_rounds(&self, ended: &StepEnded) -> Result<(), Error> {
+        if ended.output["rounds"].is_null() {
+            return Ok(());
+        }
         let steps = self.workflow.all_steps();
         let step = steps.into_iter().find(|step| step.name == name_of(&ended.step));
         let Some(Work::Loop(work)) = step.map(|step| &step.work) else { return Ok(()) };
         let question = Question {
             context: ended.error.clone(),
             options: vec![more_rounds(work.max), FAILURE_OPTIONS[2].to_owned()],
+            accepts: AcceptedAnswers::Rounds,
             ..question(
                 failure_question(self.id(), ended),
                 format!("Loop `{}` has used up its rounds. How many more may it have?", ended.step),
@@ -389,6 +464,19 @@ impl Leaf {
             error: None,
             reason: None,
         }
+    }
+}
+
+/// Whether a signal ends a run for good: what works for it ends with it, and is not waited for as before a pause.
+fn ends_for_good(signal: &Ending) -> bool {
+    match signal {
+        Ending::Cancelled(_) | Ending::Failed(_) | Ending::Partial(_) => true,
+        Ending::Done
+        | Ending::Blocked
+        | Ending::OverBudget
+        | Ending::Paused { .. }
+        | Ending::Waiting { .. }
+        | Ending::Stuck { .. } => false,
     }
 }
 
@@ -414,19 +502,30 @@ fn question(id: QuestionId, text: String) -> Question {
         grants: None,
         asked: None,
         plan: None,
+        accepts: AcceptedAnswers::Words,
     }
 }
 
-fn plain(ending: Ending) -> Concluded {
-    Concluded { ending, message: None }
+/// A question of the run whose options are all that it can do. Of two, the first is a yes and the second a no.
+fn decision(id: QuestionId, text: String, options: &[&str]) -> Question {
+    let accepts = match options {
+        [_, _] => AcceptedAnswers::YesNo,
+        _ => AcceptedAnswers::Options,
+    };
+    let options = options.iter().map(|option| (*option).to_owned()).collect();
+    Question { options, accepts, ..question(id, text) }
+}
+
+fn plain(ending: Ending) -> SegmentResult {
+    SegmentResult { ending, message: None }
 }
 
 /// A step that failed leaves the run blocked; resumed, it is tried again (WF-024, WF-029).
-fn stuck(reason: StatusReason, message: String) -> Concluded {
+fn stuck(reason: StatusReason, message: String) -> SegmentResult {
     let kind =
         if reason == StatusReason::Timeout { ErrorType::Timeout } else { ErrorType::Workflow };
     let error = ErrorDetails::new(kind, message).with_remedy(Remedy::ResumeRun);
-    Concluded { ending: Ending::Stuck { reason, error }, message: None }
+    SegmentResult { ending: Ending::Stuck { reason, error }, message: None }
 }
 
 fn failure_words(ended: &StepEnded) -> String {
@@ -435,14 +534,17 @@ fn failure_words(ended: &StepEnded) -> String {
 }
 
 /// How a segment ends in which every step that could work waits.
-fn waits(waiting: &BTreeMap<String, Option<Wait>>) -> Concluded {
+fn waits(waiting: &BTreeMap<String, Option<Wait>>) -> SegmentResult {
     let all: Vec<_> = waiting.values().flatten().collect();
+    if all.iter().any(|wait| matches!(wait, Wait::Budget(_))) {
+        return plain(Ending::OverBudget);
+    }
     if all.iter().any(|wait| matches!(wait, Wait::Answer(_) | Wait::Child(_))) {
         return plain(Ending::Blocked);
     }
     let until = all.iter().filter_map(|wait| match wait {
         Wait::Until(reason, until) => Some((*until, *reason)),
-        Wait::Answer(_) | Wait::Child(_) | Wait::Parked => None,
+        Wait::Answer(_) | Wait::Child(_) | Wait::Budget(_) | Wait::Parked => None,
     });
     match until.max_by_key(|(until, _)| *until) {
         Some((until, reason)) => {

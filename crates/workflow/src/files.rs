@@ -8,7 +8,7 @@ use windlass_core::event::WorkflowSource;
 use windlass_core::shown::shown_path;
 use windlass_skills::regular;
 
-use crate::definition::{MAX_FILE_BYTES, Workflow};
+use crate::definition::{AgentWork, MAX_FILE_BYTES, Spell, Step, Work, Workflow, nearest};
 use crate::{spell, template};
 
 /// The directories that hold them, the first wins.
@@ -20,8 +20,16 @@ pub enum FileError {
     #[error("there is no workflow `{name}` in `{directory}`{}", others(.known))]
     NoWorkflow { name: String, directory: String, known: Vec<String> },
     /// The spell of a step does not exist (WF-044).
-    #[error("there is no spell `{name}`: `{path}` does not exist")]
-    NoSpell { name: String, path: String },
+    #[error("{}: there is no spell `{name}`: `{path}` does not exist{}", place(.workflow, *.line), meant(.near))]
+    NoSpell {
+        /// The file of the workflow that names it, and the line of the step.
+        workflow: String,
+        line: Option<u64>,
+        name: String,
+        path: String,
+        /// One that exists and is named nearly so.
+        near: Option<String>,
+    },
     #[error("{}: {reason}", place(.path, *.line))]
     Wrong { path: String, line: Option<u64>, reason: String },
 }
@@ -55,6 +63,10 @@ fn place(path: &str, line: Option<u64>) -> String {
     line.map_or_else(|| path.to_owned(), |line| format!("{path}:{line}"))
 }
 
+fn meant(near: &Option<String>) -> String {
+    near.as_ref().map_or_else(String::new, |near| format!("; did you mean `{near}`?"))
+}
+
 fn others(names: &[String]) -> String {
     match names.is_empty() {
         true => String::new(),
@@ -66,6 +78,10 @@ fn others(names: &[String]) -> String {
 #[derive(Clone, Debug)]
 pub struct Files {
     root: PathBuf,
+    /// The top of the repository. What prompts are made of lies below it.
+    top: PathBuf,
+    /// The runners that a person has configured; `None` where workflows may name any.
+    configured: Option<Vec<String>>,
 }
 
 /// A workflow file, read or not.
@@ -85,7 +101,12 @@ impl Files {
         let top = directory.ancestors().find(|at| at.join(".git").exists()).unwrap_or(directory);
         let within = directory.ancestors().take_while(|at| at.starts_with(top));
         let root = within.into_iter().find(has_any).unwrap_or(top);
-        Self { root: root.to_owned() }
+        Self { root: root.to_owned(), top: top.to_owned(), configured: None }
+    }
+
+    /// The same files, whose workflows may name no other runners than their own, the built-in ones and these.
+    pub fn with_runners(self, configured: Vec<String>) -> Self {
+        Self { configured: Some(configured), ..self }
     }
 
     pub fn root(&self) -> &Path {
@@ -112,10 +133,10 @@ impl Files {
     ) -> Result<(Workflow, WorkflowSource), FileErrors> {
         let path = self.path_of(name)?;
         let text = text_of(&path)?;
-        let workflow = parse(&path, &text)?;
+        let workflow = self.parse(&path, &text)?;
         let (mut spells, mut errors) = (BTreeMap::new(), Vec::new());
         for name in workflow.spells() {
-            match self.spell(name) {
+            match self.spell(name, &path, &workflow) {
                 Ok(text) => drop(spells.insert(name.to_owned(), text)),
                 Err(error) if errors.contains(&error) => {}
                 Err(error) => errors.push(error),
@@ -172,24 +193,52 @@ impl Files {
     }
 
     fn read(&self, path: &Path) -> Result<Workflow, FileErrors> {
-        parse(path, &text_of(path)?)
+        self.parse(path, &text_of(path)?)
     }
 
-    fn spell(&self, name: &str) -> Result<String, FileError> {
-        let paths =
-            DIRECTORIES.map(|at| self.root.join(at).join("spells").join(format!("{name}.md")));
-        let Some(path) = paths.iter().find(|path| path.exists()) else {
-            return Err(FileError::NoSpell { name: name.to_owned(), path: shown_path(&paths[0]) });
+    fn parse(&self, path: &Path, text: &str) -> Result<Workflow, FileErrors> {
+        let stem = stem(path);
+        let read = match &self.configured {
+            Some(configured) => Workflow::check(text, &stem, configured),
+            None => Workflow::read(text, &stem),
         };
-        let text = text_of(path)?;
+        read.map_err(|errors| {
+            let errors = errors.iter().map(|error| wrong(path, error.line, error.reason.clone()));
+            FileErrors(errors.collect())
+        })
+    }
+
+    /// The text of a spell that a workflow names.
+    fn spell(&self, name: &str, file: &Path, workflow: &Workflow) -> Result<String, FileError> {
+        let directories = DIRECTORIES.map(|at| self.root.join(at).join("spells"));
+        let paths = directories.each_ref().map(|at| at.join(format!("{name}.md")));
+        let Some(path) = paths.iter().find(|path| path.exists()) else {
+            let spells: Vec<String> = directories.iter().flat_map(|at| spells_in(at)).collect();
+            let spells: Vec<&str> = spells.iter().map(String::as_str).collect();
+            let names = |step: &&Step| matches!(&step.work, Work::Agent(AgentWork { spell: Spell::Named(one), .. }) if one == name);
+            return Err(FileError::NoSpell {
+                workflow: shown_path(file),
+                line: workflow.all_steps().into_iter().find(names).map(|step| step.line),
+                name: name.to_owned(),
+                path: shown_path(&paths[0]),
+                near: nearest(name, &spells).map(str::to_owned),
+            });
+        };
+        let text = self.prompt_of(path)?;
         template::check(&text).map_err(|error| wrong(path, None, error.to_string()))?;
         Ok(text)
+    }
+
+    /// The text of a file that prompts are made of.
+    fn prompt_of(&self, path: &Path) -> Result<String, FileError> {
+        let read = regular::read_text_in(&self.top, path, MAX_FILE_BYTES);
+        read.map_err(|error| wrong(path, None, error.to_string()))
     }
 
     fn system_prompt(&self) -> Result<Option<String>, FileError> {
         let paths = DIRECTORIES.map(|at| self.root.join(at).join("system-prompt.md"));
         let Some(path) = paths.iter().find(|path| path.exists()) else { return Ok(None) };
-        let text = text_of(path)?;
+        let text = self.prompt_of(path)?;
         spell::check_system_prompt(&text).map_err(|reason| wrong(path, None, reason))?;
         Ok(Some(text))
     }
@@ -199,11 +248,14 @@ fn wrong(path: &Path, line: Option<u64>, reason: impl Into<String>) -> FileError
     FileError::Wrong { path: shown_path(path), line, reason: reason.into() }
 }
 
-fn parse(path: &Path, text: &str) -> Result<Workflow, FileErrors> {
-    Workflow::read(text, &stem(path)).map_err(|errors| {
-        let errors = errors.iter().map(|error| wrong(path, error.line, error.reason.clone()));
-        FileErrors(errors.collect())
-    })
+/// The names of the spells of a directory.
+fn spells_in(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let spells = entries.map(|entry| entry.path());
+    spells
+        .filter(|path| path.extension().is_some_and(|end| end == "md"))
+        .map(|path| stem(&path))
+        .collect()
 }
 
 fn is_yaml(path: &Path) -> bool {

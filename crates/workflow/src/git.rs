@@ -1,12 +1,17 @@
 //! Git, by its own program. The one module that starts it.
 //!
 //! Invariants:
-//! - Nothing of the repository runs: no hooks, no file monitor, no automatic maintenance.
+//! - Nothing of the repository runs: no hooks, no file monitor, no automatic maintenance. Commands of its settings for
+//!   its files ([`Git::commanding_settings`]) run only in a repository whose person has approved them.
 //! - Git is given the directories that it works with. What an agent wrote into the `.git` of its worktree is not believed.
+//! - No git goes into a repository inside a checkout by itself: its settings would name commands. Whoever looks at
+//!   changes says so, for settings of the checkout count more than a general one.
 //! - Whoever changes refs or worktrees holds the [`Lock`], and so does every git that it starts: after a crash the next
 //!   owner waits until the last of them has ended. A new worktree is filled under a lock of its own, so that many are
 //!   filled at once.
 
+mod question;
+mod settings;
 mod stale_lock;
 
 use std::ffi::OsStr;
@@ -21,6 +26,7 @@ use windlass_skills::regular;
 
 use crate::worktree::registration;
 
+pub use settings::Settings;
 pub(crate) use stale_lock::Remains;
 
 /// How long somebody may hold the lock of a repository before that is an error. Git calls take seconds.
@@ -37,6 +43,9 @@ const ERROR_BYTES: usize = 2000;
 /// The file in which a worktree names its place is one path.
 const MAX_POINTER_BYTES: u64 = 64 << 10;
 
+/// The settings of a repository that has none.
+const EMPTY_SETTINGS: &str = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n";
+
 /// What went wrong with git.
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
@@ -50,6 +59,9 @@ pub enum GitError {
     Locked(String),
     #[error("`{path}`: {source}")]
     File { path: String, source: io::Error },
+    /// Somebody has left conflicts there.
+    #[error("`{tree}` has conflicts that are not resolved: {files}")]
+    Unresolved { tree: String, files: String },
     /// Another run works in the worktree that was to be used.
     #[error("another run works in `{0}`")]
     Occupied(String),
@@ -65,10 +77,8 @@ impl GitError {
 
     /// The exit code of a git that ran.
     pub fn code(&self) -> Option<i32> {
-        match self {
-            Self::Failed { code, .. } => *code,
-            _ => None,
-        }
+        let Self::Failed { code, .. } = self else { return None };
+        *code
     }
 }
 
@@ -97,52 +107,31 @@ enum At<'a> {
     Common,
     /// In a checkout, with its own git directory.
     Tree { own: &'a Path, tree: &'a Path },
+    /// In a checkout of another repository.
+    Other { own: &'a Path, tree: &'a Path },
 }
 
 impl Git {
     /// The repository that a directory is in.
     pub fn open(directory: &Path) -> Result<Self> {
-        let asked = command()
-            .current_dir(directory)
-            .args([
-                "rev-parse",
-                "--path-format=absolute",
-                "--git-common-dir",
-                "--is-bare-repository",
-            ])
-            .stdin(Stdio::null())
-            .output();
-        let output = asked.map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => GitError::Missing,
-            _ => GitError::file(directory, error),
-        })?;
-        let none = || GitError::NoRepository(directory.display().to_string());
-        if !output.status.success() {
-            return Err(none());
+        if !directory.is_dir() {
+            let gone = io::Error::from(io::ErrorKind::NotADirectory);
+            let missing = std::fs::metadata(directory).err().unwrap_or(gone);
+            return Err(GitError::file(directory, missing));
         }
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        let mut lines = text.lines();
-        let common = PathBuf::from(lines.next().ok_or_else(none)?);
+        let none = || GitError::NoRepository(directory.display().to_string());
+        question::check_files(directory)?;
+        let ask = |question: &[&str]| question::ask(directory, question);
+        let common = ask(&["rev-parse", "--path-format=absolute", "--git-common-dir"])?;
+        let common = common.ok_or_else(none)?;
         let common = common.canonicalize().map_err(|error| GitError::file(&common, error))?;
-        if lines.next() == Some("true") {
+        if ask(&["rev-parse", "--is-bare-repository"])?.as_deref() == Some(Path::new("true")) {
             let path = directory.display();
             let reason = format!("`{path}` is a bare repository; start in a checkout of it");
             return Err(GitError::Unusable(reason));
         }
-        let asked = command()
-            .current_dir(directory)
-            .args(["rev-parse", "--show-toplevel"])
-            .stdin(Stdio::null())
-            .output()
-            .map_err(|error| GitError::file(directory, error))?;
-        let top = String::from_utf8_lossy(&asked.stdout).trim_end().to_owned();
-        let top = if top.is_empty() { directory.to_owned() } else { PathBuf::from(top) };
-        let named = command()
-            .current_dir(directory)
-            .args(["config", "--get", "user.email"])
-            .stdin(Stdio::null())
-            .output();
-        let is_anonymous = !named.is_ok_and(|output| !output.stdout.trim_ascii().is_empty());
+        let top = ask(&["rev-parse", "--show-toplevel"])?.unwrap_or_else(|| directory.to_owned());
+        let is_anonymous = ask(&["config", "--get", "user.email"])?.is_none();
         Ok(Self { common, top, is_anonymous })
     }
 
@@ -199,6 +188,25 @@ impl Git {
     ) -> Result<String> {
         let own = self.own_directory(tree)?;
         self.git(At::Tree { own: &own, tree }, lock, args)
+    }
+
+    /// Runs git on a repository that an agent may have written: on its objects, refs and index, without its settings.
+    pub(crate) fn run_without_settings<I: AsRef<OsStr>>(
+        &self,
+        own: &Path,
+        tree: &Path,
+        args: impl IntoIterator<Item = I>,
+    ) -> Result<String> {
+        let failed = |error| GitError::file(own, error);
+        let copy = tempfile::tempdir().map_err(failed)?;
+        let head = regular::read_text(&own.join("HEAD"), MAX_POINTER_BYTES);
+        let head = head.map_err(|error| GitError::Unusable(error.to_string()))?;
+        std::fs::write(copy.path().join("HEAD"), head).map_err(failed)?;
+        std::fs::write(copy.path().join("config"), EMPTY_SETTINGS).map_err(failed)?;
+        for name in ["objects", "refs", "packed-refs", "shallow", "index"] {
+            std::os::unix::fs::symlink(own.join(name), copy.path().join(name)).map_err(failed)?;
+        }
+        self.git(At::Other { own: copy.path(), tree }, None, args)
     }
 
     /// Whether git answers yes: exit code 0, and not 1.
@@ -274,10 +282,14 @@ impl Git {
         let args: Vec<_> = args.into_iter().map(|arg| arg.as_ref().to_owned()).collect();
         match at {
             At::Common => command.env("GIT_DIR", &self.common).current_dir(&self.common),
-            At::Tree { own, tree } => {
+            At::Tree { own, tree } | At::Other { own, tree } => {
                 command.env("GIT_DIR", own).env("GIT_WORK_TREE", tree).current_dir(tree)
             }
         };
+        if let At::Common | At::Tree { .. } = at {
+            // A file in its own directory would say where settings are.
+            command.env("GIT_COMMON_DIR", &self.common);
+        }
         // The lock is open in it as long as it lives.
         command.stdin(match lock.map(|lock| lock.file.try_clone()) {
             Some(Ok(file)) => Stdio::from(file),
@@ -328,10 +340,16 @@ impl Git {
     }
 
     fn output(&self, command: &mut Command) -> Result<Output> {
-        command.output().map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => GitError::Missing,
-            _ => GitError::file(&self.common, error),
-        })
+        let directory = command.get_current_dir().unwrap_or(&self.common).to_owned();
+        command.output().map_err(|error| not_started(&directory, error))
+    }
+}
+
+/// Why a git could not be started in a directory. One that is gone looks as if git were.
+fn not_started(directory: &Path, error: io::Error) -> GitError {
+    match error.kind() {
+        io::ErrorKind::NotFound if directory.is_dir() => GitError::Missing,
+        _ => GitError::file(directory, error),
     }
 }
 

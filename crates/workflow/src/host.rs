@@ -65,4 +65,6 @@ pub struct RunnerPlace {
     pub environment: Vec<(String, String)>,
     /// The MCP servers of the session and of the task.
     pub mcp_servers: serde_json::Map<String, serde_json::Value>,
+    /// What the project says to agents, as the worktree has it (WF-006).
+    pub instructions: Option<String>,
 }

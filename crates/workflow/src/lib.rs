@@ -20,6 +20,7 @@ pub mod next;
 pub mod git;
 pub mod worktree;
 pub mod merge;
+pub mod changes;
 pub mod parallel;
 pub mod runner;
 mod host;
@@ -27,7 +28,7 @@ mod engine;
 
 use std::pin::Pin;
 
-pub use engine::{Concluded, Engine, Error, Rendered, Setting, TRUST_OPTIONS, render};
+pub use engine::{Engine, Error, Rendered, SegmentResult, Setting, TRUST_OPTIONS, render};
 pub use host::{Host, RunnerPlace};
 pub use output::AgentOutput;
 pub use state::RunState;

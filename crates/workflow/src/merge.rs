@@ -10,8 +10,10 @@
 
 use std::path::{Path, PathBuf};
 
+use sha2::{Digest as _, Sha256};
 use windlass_skills::regular;
 
+use crate::changes::LARGE_FILES;
 use crate::definition::Strategy;
 use crate::git::{Git, GitError, Lock};
 use crate::worktree;
@@ -29,7 +31,7 @@ pub struct MergeRequest<'a> {
 
 /// A merge that is computed and not yet visible.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Computed {
+pub struct MergeCommit {
     /// The branch's commit.
     pub head: String,
     /// The target's commit, before and after.
@@ -39,8 +41,8 @@ pub struct Computed {
 
 /// What a merge would come to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outlook {
-    Clean(Computed),
+pub enum MergePreview {
+    Clean(MergeCommit),
     /// The target has everything.
     Nothing {
         head: String,
@@ -56,7 +58,7 @@ pub enum Outlook {
 
 /// What became of moving the target.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Moved {
+pub enum MoveOutcome {
     Done,
     /// Somebody moved the target meanwhile: compute again.
     Stale,
@@ -79,7 +81,7 @@ pub fn try_turn(git: &Git) -> Result<Option<Lock>, GitError> {
 }
 
 /// Computes a merge. Nothing that anyone sees changes, except that a rebase moves the branch itself.
-pub fn compute(git: &Git, wanted: &MergeRequest<'_>) -> Result<Outlook, GitError> {
+pub fn compute(git: &Git, wanted: &MergeRequest<'_>) -> Result<MergePreview, GitError> {
     let lock = git.lock()?;
     end_rebase(git, &lock, wanted.tree)?;
     let missing = |what: &str| GitError::Unusable(format!("there is no branch `{what}`"));
@@ -88,24 +90,47 @@ pub fn compute(git: &Git, wanted: &MergeRequest<'_>) -> Result<Outlook, GitError
     let old = git.commit(&target)?.ok_or_else(|| missing(wanted.target))?;
     let head = git.commit(&branch)?.ok_or_else(|| missing(wanted.branch))?;
     if git.asks(["merge-base", "--is-ancestor", &head, &old])? {
-        return Ok(Outlook::Nothing { head, old });
+        return Ok(MergePreview::Nothing { head, old });
     }
     if wanted.strategy == Strategy::Rebase {
         return rebase(git, &lock, wanted, head, old);
     }
     let tree = match merged_tree(git, &old, &head)? {
         Ok(tree) => tree,
-        Err(files) => return Ok(Outlook::Conflict { head, old, files }),
+        Err(files) => return Ok(MergePreview::Conflict { head, old, files }),
     };
     if git.run(["rev-parse", &format!("{old}^{{tree}}")])?.trim() == tree {
-        return Ok(Outlook::Nothing { head, old });
+        return Ok(MergePreview::Nothing { head, old });
     }
     let mut args = vec!["commit-tree", &tree, "-p", &old, "-m", wanted.message];
     if wanted.strategy == Strategy::Merge {
         args.extend(["-p", &head]);
     }
     let new = git.run_locked(&lock, args)?.trim().to_owned();
-    Ok(Outlook::Clean(Computed { head, old, new }))
+    Ok(MergePreview::Clean(MergeCommit { head, old, new }))
+}
+
+/// A name of the changes that a merge brings, wherever in the files they stand.
+pub fn patch(git: &Git, merge: &MergeCommit) -> Result<String, GitError> {
+    let plain = ["diff", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames"];
+    let settings = ["-c", LARGE_FILES];
+    let whole = ["--unified=0", "--full-index", merge.old.as_str(), merge.new.as_str()];
+    let diff = git.run(settings.into_iter().chain(plain).chain(whole))?;
+    let (mut hash, mut objects) = (Sha256::new(), "");
+    for line in diff.lines() {
+        if line.starts_with("index ") {
+            objects = line;
+            continue;
+        }
+        // Of a file that git shows no lines of, its objects stand for the content.
+        let content = if line.starts_with("Binary files ") { objects } else { "" };
+        if !line.starts_with("@@") {
+            for part in [content, line, "\n"] {
+                hash.update(part);
+            }
+        }
+    }
+    Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// The tree of two commits merged, or the files in conflict.
@@ -137,23 +162,34 @@ fn rebase(
     wanted: &MergeRequest<'_>,
     head: String,
     old: String,
-) -> Result<Outlook, GitError> {
+) -> Result<MergePreview, GitError> {
     worktree::remove_left_locks(git, wanted.tree)?;
     let rebased = git.run_in(wanted.tree, Some(lock), ["rebase", "--quiet", &old]);
     if let Err(error) = rebased {
-        let files =
-            git.run_in(wanted.tree, Some(lock), ["diff", "--name-only", "-z", "--diff-filter=U"])?;
+        let files = git.run_in(
+            wanted.tree,
+            Some(lock),
+            ["diff", "--name-only", "-z", worktree::NO_LINKS, "--diff-filter=U"],
+        )?;
         let files: Vec<_> =
             files.split('\0').filter(|name| !name.is_empty()).map(str::to_owned).collect();
         end_rebase(git, lock, wanted.tree)?;
         return match files.is_empty() {
             true => Err(error),
-            false => Ok(Outlook::Conflict { head, old, files }),
+            false => Ok(MergePreview::Conflict { head, old, files }),
         };
     }
     let new = git.commit(&format!("refs/heads/{}", wanted.branch))?;
     let new = new.ok_or_else(|| GitError::Unusable(format!("`{}` is gone", wanted.branch)))?;
-    Ok(Outlook::Clean(Computed { head: new.clone(), old, new }))
+    Ok(MergePreview::Clean(MergeCommit { head: new.clone(), old, new }))
+}
+
+/// Commits what an agent has left in the worktree of its branch.
+pub fn commit_rest(git: &Git, tree: &Path, message: &str) -> Result<bool, GitError> {
+    let lock = git.lock()?;
+    end_rebase(git, &lock, tree)?;
+    drop(lock);
+    worktree::commit_all(git, tree, message)
 }
 
 /// Takes a rebase back that a crash or a conflict has left half done.
@@ -187,9 +223,9 @@ pub enum Attempt {
 pub fn advance(
     git: &Git,
     target: &str,
-    merge: &Computed,
+    merge: &MergeCommit,
     attempt: Attempt,
-) -> Result<Moved, GitError> {
+) -> Result<MoveOutcome, GitError> {
     let lock = git.lock()?;
     let reference = format!("refs/heads/{target}");
     let now = git.commit(&reference)?;
@@ -203,35 +239,40 @@ pub fn advance(
         _ => false,
     };
     if is_past {
-        return Ok(Moved::Done);
+        return Ok(MoveOutcome::Done);
     }
     let Some(checkout) = checkout.map(|one| one.path) else {
         return match now {
-            Some(now) if now == merge.new => Ok(Moved::Done),
+            Some(now) if now == merge.new => Ok(MoveOutcome::Done),
             Some(now) if now == merge.old => move_ref(git, &lock, &reference, merge),
-            _ => Ok(Moved::Stale),
+            _ => Ok(MoveOutcome::Stale),
         };
     };
     match now {
-        Some(now) if now == merge.new => Ok(Moved::Done),
+        Some(now) if now == merge.new => Ok(MoveOutcome::Done),
         Some(now) if now == merge.old => {
             if attempt == Attempt::Repeated {
                 undo_interrupted(git, &lock, &checkout, merge)?;
             }
             move_checkout(git, &lock, &checkout, target, merge)
         }
-        _ => Ok(Moved::Stale),
+        _ => Ok(MoveOutcome::Stale),
     }
 }
 
-fn move_ref(git: &Git, lock: &Lock, reference: &str, merge: &Computed) -> Result<Moved, GitError> {
+fn move_ref(
+    git: &Git,
+    lock: &Lock,
+    reference: &str,
+    merge: &MergeCommit,
+) -> Result<MoveOutcome, GitError> {
     let log = ["-m", "windlass: merge"];
     let moved =
         git.run_locked(lock, ["update-ref", log[0], log[1], reference, &merge.new, &merge.old]);
     match moved {
-        Ok(_) => Ok(Moved::Done),
+        Ok(_) => Ok(MoveOutcome::Done),
         // Somebody was faster.
-        Err(_) if git.commit(reference)?.as_deref() != Some(&merge.old) => Ok(Moved::Stale),
+        Err(_) if git.commit(reference)?.as_deref() != Some(&merge.old) => Ok(MoveOutcome::Stale),
         Err(error) => Err(error),
     }
 }
@@ -242,9 +283,9 @@ fn move_checkout(
     lock: &Lock,
     checkout: &Path,
     target: &str,
-    merge: &Computed,
-) -> Result<Moved, GitError> {
-    let dirty = |why: String| Ok(Moved::Dirty { checkout: checkout.to_owned(), why });
+    merge: &MergeCommit,
+) -> Result<MoveOutcome, GitError> {
+    let dirty = |why: String| Ok(MoveOutcome::Dirty { checkout: checkout.to_owned(), why });
     if !checkout.exists() {
         return dirty("its directory is gone".to_owned());
     }
@@ -259,10 +300,12 @@ fn move_checkout(
         ));
     }
     if git.branch_in(checkout)?.as_deref() != Some(target) {
-        return Ok(Moved::Stale);
+        return Ok(MoveOutcome::Stale);
     }
-    match git.run_in(checkout, Some(lock), ["merge", "--quiet", "--ff-only", &merge.new]) {
-        Ok(_) => Ok(Moved::Done),
+    // Git takes what it ignores for nobody's work, unless asked not to.
+    let forward = ["merge", "--quiet", "--ff-only", "--no-overwrite-ignore", &merge.new];
+    match git.run_in(checkout, Some(lock), forward) {
+        Ok(_) => Ok(MoveOutcome::Done),
         // An untracked file in the way, say: git has changed nothing.
         Err(GitError::Failed { said, .. }) => dirty(said),
         Err(error) => Err(error),
@@ -275,7 +318,7 @@ fn undo_interrupted(
     git: &Git,
     lock: &Lock,
     checkout: &Path,
-    merge: &Computed,
+    merge: &MergeCommit,
 ) -> Result<(), GitError> {
     let names = |filter: &str| -> Result<Vec<String>, GitError> {
         let moved =
@@ -350,7 +393,11 @@ fn is_begun(git: &Git, checkout: &Path, name: &str, commit: &str) -> bool {
 
 /// Changes of tracked files. What is untracked stays where it is, or git refuses to move.
 fn tracked_changes(git: &Git, tree: &Path) -> Result<Vec<String>, GitError> {
-    let text = git.run_in(tree, None, ["status", "--porcelain", "-z", "--untracked-files=no"])?;
+    let text = git.run_in(
+        tree,
+        None,
+        ["status", "--porcelain", "-z", worktree::NO_LINKS, "--untracked-files=no"],
+    )?;
     let is_entry = |entry: &&str| entry.as_bytes().get(2) == Some(&b' ');
     Ok(text.split('\0').filter(is_entry).map(|entry| entry[3..].to_owned()).collect())
 }

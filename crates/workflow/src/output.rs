@@ -72,7 +72,7 @@ pub(crate) fn after_prompt<'t>(text: &'t str, prompt: &str) -> &'t str {
 
 /// The last fenced block of JSON that is not part of a quote.
 fn last_block(text: &str) -> Option<String> {
-    let (mut quotes, mut open, mut last) = (0_u32, None::<String>, None);
+    let (mut quotes, mut open, mut last) = (0_u32, None::<Block>, None);
     for event in Parser::new(text) {
         match event {
             Event::Start(Tag::BlockQuote(_)) => quotes += 1,
@@ -80,15 +80,15 @@ fn last_block(text: &str) -> Option<String> {
             Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(info)))
                 if quotes == 0 && is_json(&info) =>
             {
-                open = Some(String::new());
+                open = Some(Block { names_json: !info.trim().is_empty(), text: String::new() });
             }
             Event::Text(text) => {
                 if let Some(open) = &mut open {
-                    open.push_str(&text);
+                    open.text.push_str(&text);
                 }
             }
             Event::End(TagEnd::CodeBlock) => {
-                last = open.take().filter(|text| looks_like_json(text)).or(last)
+                last = open.take().filter(Block::is_output).map(|block| block.text).or(last)
             }
             _ => {}
         }
@@ -101,8 +101,17 @@ fn is_json(info: &str) -> bool {
     word.is_empty() || word.eq_ignore_ascii_case("json")
 }
 
-/// A fence without a language may hold anything; one with `json` that holds something else is a mistake of its own,
-/// and reading it says which.
-fn looks_like_json(text: &str) -> bool {
-    text.trim_start().starts_with('{')
+/// A fenced block.
+struct Block {
+    /// Whether it says that it is JSON.
+    names_json: bool,
+    text: String,
+}
+
+impl Block {
+    /// A fence without a language may hold anything; one with `json` that holds something else is a mistake of its own,
+    /// and reading it says which.
+    fn is_output(&self) -> bool {
+        self.names_json || self.text.trim_start().starts_with('{')
+    }
 }

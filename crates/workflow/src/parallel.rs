@@ -5,8 +5,8 @@
 use serde_json::{Value, json};
 use windlass_core::event::WorkflowSource;
 
+use crate::definition::MAX_STEPS;
 pub use crate::definition::MAX_WORKERS;
-use crate::definition::{MAX_STEPS, OWN_RUNNER};
 
 /// The name of a run of workers, in lists and views.
 pub const WORKERS: &str = "parallel";
@@ -21,7 +21,7 @@ pub const NONE: &str = "none";
 
 /// A list of tasks for several workers.
 #[derive(Clone, Debug)]
-pub struct Crew {
+pub struct WorkerList {
     /// What is to be done, a prompt each.
     pub tasks: Vec<String>,
     /// How many work at once.
@@ -35,7 +35,7 @@ pub struct Crew {
 
 /// One prompt for several runners.
 #[derive(Clone, Debug)]
-pub struct Tries {
+pub struct Attempts {
     pub prompt: String,
     pub runners: Vec<String>,
     /// Commands whose results are shown beside each try.
@@ -57,7 +57,7 @@ pub enum Unusable {
     OneRunner,
 }
 
-impl Crew {
+impl WorkerList {
     /// The workflow of these tasks.
     pub fn source(&self) -> Result<WorkflowSource, Unusable> {
         check_tasks(&self.tasks)?;
@@ -67,12 +67,13 @@ impl Crew {
         let worker = |(at, task): (usize, &String)| {
             json!({
                 "name": format!("worker_{}", at + 1), "type": "agent", "runner": self.runner,
-                "on_fail": "continue", "spell": literal(task),
+                "on_fail": "fail_at_end", "spell": literal(task),
             })
         };
+        // What the others did is merged before the run fails because of one. What cannot be joined waits for a person.
         let side_by_side = json!({
             "name": SIDE_BY_SIDE, "type": "parallel", "workers": self.workers, "join": self.merge,
-            "on_fail": "continue", "steps": self.tasks.iter().enumerate().map(worker).collect::<Vec<_>>(),
+            "steps": self.tasks.iter().enumerate().map(worker).collect::<Vec<_>>(),
         });
         let mut steps = vec![side_by_side];
         if self.merge {
@@ -81,11 +82,11 @@ impl Crew {
             );
         }
         let title = format!("{} tasks, {} workers", self.tasks.len(), self.workers);
-        Ok(source(WORKERS, &title, !self.merge, steps))
+        Ok(source(WORKERS, &title, &self.runner, !self.merge, steps))
     }
 }
 
-impl Tries {
+impl Attempts {
     /// The workflow of these tries.
     pub fn source(&self) -> Result<WorkflowSource, Unusable> {
         check_tasks(std::slice::from_ref(&self.prompt))?;
@@ -104,25 +105,28 @@ impl Tries {
                     "on_fail": "continue", "command": escaped(command),
                 })
             }));
-            // One round: steps in order, in the worktree of the try.
-            json!({"name": name, "type": "loop", "max": 1, "on_fail": "continue", "steps": steps})
+            // One round: steps in order, in the worktree of the try. It fails with its agent, after the checks.
+            let until = format!("{{{{.{name}_work.success}}}}");
+            json!({
+                "name": name, "type": "loop", "max": 1, "until": until, "on_fail": "continue",
+                "steps": steps,
+            })
         };
         let tries: Vec<Value> = names.iter().zip(&self.runners).map(one).collect();
-        let options: Vec<&str> = names.iter().map(String::as_str).chain([NONE]).collect();
         let steps = vec![
             json!({
-                "name": SIDE_BY_SIDE, "type": "parallel", "join": false, "on_fail": "continue", "steps": tries,
+                "name": SIDE_BY_SIDE, "type": "parallel", "tries": true, "on_fail": "continue", "steps": tries,
             }),
             json!({
-                "name": PICK, "type": "ask", "options": options,
-                "question": "Which result is taken?",
+                "name": PICK, "type": "ask", "options": [NONE], "from": SIDE_BY_SIDE,
+                "on_fail": "fail_at_end", "question": "Which result is taken?",
             }),
             json!({
-                "name": "merge", "type": "merge", "from": format!("{{{{.{PICK}.answer}}}}"),
+                "name": "merge", "type": "merge", "needs": [PICK], "from": format!("{{{{.{PICK}.answer}}}}"),
                 "when": format!("{{{{ne .{PICK}.answer \"{NONE}\"}}}}"),
             }),
         ];
-        Ok(source(TRIES, &self.prompt, true, steps))
+        Ok(source(TRIES, &self.prompt, &self.runners[0], true, steps))
     }
 
     /// A name for each try: its runner's, with a number where one runner tries several times.
@@ -159,10 +163,10 @@ fn check_tasks(tasks: &[String]) -> Result<(), Unusable> {
     }
 }
 
-/// A workflow as a file would have it: JSON is YAML.
-fn source(name: &str, title: &str, keep: bool, steps: Vec<Value>) -> WorkflowSource {
+/// A workflow as a file would have it: JSON is YAML. The runner resolves conflicts.
+fn source(name: &str, title: &str, runner: &str, keep: bool, steps: Vec<Value>) -> WorkflowSource {
     let file = json!({
-        "name": name, "runner": OWN_RUNNER, "worktree": {"keep": keep}, "steps": steps,
+        "name": name, "runner": runner, "worktree": {"keep": keep}, "steps": steps,
     });
     WorkflowSource {
         name: name.to_owned(),

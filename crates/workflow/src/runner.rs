@@ -1,7 +1,7 @@
 //! Who executes an agent step: our own loop, Claude Code, codex, or any command.
 //!
 //! A runner is started with a [`Job`] in the sandbox of its task. It reports what happens as it happens, takes
-//! orders, and ends with one [`Ended`]. What it reports is journaled by whoever started it.
+//! orders, and ends with one [`RunnerResult`]. What it reports is journaled by whoever started it.
 //!
 //! Invariants:
 //! - A runner never answers its own questions: an answer is an [`Order`], or was given before a restart.
@@ -32,7 +32,7 @@ pub use claude::Claude;
 pub use codex::Codex;
 pub use command::Command;
 pub use install::how_to_install;
-pub use reading::{Question as ScreenQuestion, Seen, read_screen};
+pub use reading::{Question as ScreenQuestion, ScreenState, read_screen};
 pub use screen::Screen;
 
 /// Reports that may wait for their reader; a runner that is ahead waits.
@@ -43,8 +43,22 @@ pub trait Runner: Send + Sync {
     /// Its name in workflow files and in the inbox.
     fn name(&self) -> &str;
 
+    /// The program and its arguments, for people.
+    fn command_line(&self) -> String;
+
     /// Does the job; returns when it has ended and everything it started is gone.
-    fn run<'a>(&'a self, job: Job, sandbox: &'a dyn Sandbox, link: Link) -> BoxFuture<'a, Ended>;
+    fn run<'a>(
+        &'a self,
+        job: Job,
+        sandbox: &'a dyn Sandbox,
+        link: Link,
+    ) -> BoxFuture<'a, RunnerResult>;
+}
+
+/// A program and its arguments in a line.
+fn in_a_line(program: &str, arguments: &[String]) -> String {
+    let arguments = arguments.iter().map(String::as_str);
+    std::iter::once(program).chain(arguments).collect::<Vec<_>>().join(" ")
 }
 
 /// What a runner is to do.
@@ -62,6 +76,10 @@ pub struct Job {
     pub environment: Vec<(String, String)>,
     /// MCP servers by name, as `.mcp.json` describes them (WF-031).
     pub mcp_servers: serde_json::Map<String, serde_json::Value>,
+    /// What the project says to agents. The program is given it by us: it reads no settings of a project by itself.
+    pub instructions: Option<String>,
+    /// The common git directory of the repository that the worktree belongs to.
+    pub git_directory: Option<PathBuf>,
     /// The model, where one was chosen.
     pub model: Option<String>,
     /// The program's own session to resume, after a restart.
@@ -69,6 +87,17 @@ pub struct Job {
     /// Answers given while nothing ran. The same question asked again gets its answer at once.
     pub answers: Vec<GivenAnswer>,
     pub limits: RunnerLimits,
+}
+
+/// What a program reads about the project's own instructions.
+const PROJECT_PROMPT: &str = include_str!("prompts/project.md");
+
+impl Job {
+    /// The project's own instructions, as a program reads them.
+    fn project_prompt(&self) -> Option<String> {
+        let instructions = self.instructions.as_deref()?;
+        Some(PROJECT_PROMPT.replace("{{instructions}}", instructions))
+    }
 }
 
 /// An answer that was given to a question of an earlier run of the same job.
@@ -130,6 +159,8 @@ pub enum Report {
     Question(RunnerQuestion),
     /// A question that needs no answer any more.
     Withdrawn(String),
+    /// It has asked the question with this fingerprint again, and got the answer that was given before a restart.
+    Replayed(String),
     /// What it used so far.
     Usage(Usage),
 }
@@ -207,7 +238,7 @@ pub struct Usage {
 
 /// How a job ended.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ended {
+pub struct RunnerResult {
     pub how: RunnerEnding,
     /// Its last words, in which the output contract is looked for.
     pub text: String,

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 use windlass_core::event::WorkflowSource;
+use windlass_core::model_text::neutralize;
 use windlass_core::text::one_line;
 
 use crate::definition::Spell;
@@ -39,7 +40,17 @@ pub fn prompt(
     let mut variables = variables.clone();
     variables.insert(PLACEHOLDER.to_owned(), content.trim_end().into());
     let system = source.system_prompt.as_deref().unwrap_or(SYSTEM_PROMPT);
-    template::render(system, &variables).map_err(PromptError::System)
+    let prompt = template::render(system, &variables).map_err(PromptError::System)?;
+    // Spells are files of the project. No agent reads a character in them that a person does not see.
+    Ok(neutralize(&prompt))
+}
+
+/// The spell as it is written; empty where the run has none of that name.
+pub fn text<'s>(source: &'s WorkflowSource, spell: &'s Spell) -> &'s str {
+    match spell {
+        Spell::Inline(text) => text,
+        Spell::Named(name) => source.spells.get(name).map_or("", String::as_str),
+    }
 }
 
 /// The rendered spell, without what wraps it.

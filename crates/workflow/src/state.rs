@@ -43,11 +43,13 @@ pub struct StepState {
     pub ended: Option<StepEnded>,
     /// Whether the run has stopped since then. Whoever resumes it wants a failed step tried again.
     pub has_stopped: bool,
+    /// Whether the run has failed since then and is tried again.
+    pub is_retried: bool,
 }
 
 /// What is known of a question.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Asked<'a> {
+pub enum QuestionProgress<'a> {
     /// Nobody was asked.
     No,
     Open,
@@ -76,7 +78,8 @@ impl RunState {
             }
             Event::WorkflowStepEnded(ended) => {
                 let step = self.steps.entry(ended.step.clone()).or_default();
-                (step.ended, step.has_stopped) = (Some((**ended).clone()), false);
+                step.ended = Some((**ended).clone());
+                (step.has_stopped, step.is_retried) = (false, false);
                 self.ended.retain(|path| *path != ended.step);
                 self.ended.push(ended.step.clone());
             }
@@ -94,6 +97,10 @@ impl RunState {
             Event::StatusChanged(moved) if is_stuck(moved) => {
                 let failed = self.steps.values_mut().filter(|step| step.ended.is_some());
                 failed.for_each(|step| step.has_stopped = true);
+            }
+            Event::StatusChanged(moved) if moved.to == TaskStatus::Retrying => {
+                let ended = self.steps.values_mut().filter(|step| step.ended.is_some());
+                ended.for_each(|step| step.is_retried = true);
             }
             // The rest is the task's own.
             _ => {}
@@ -114,10 +121,39 @@ impl RunState {
         self.steps.get(path)?.ended.as_ref()
     }
 
+    /// Whether one end was journaled before another.
+    pub fn has_ended_before(&self, one: &StepEnded, other: &StepEnded) -> bool {
+        let place = |ended: &StepEnded| self.ended.iter().position(|path| *path == ended.step);
+        place(one) < place(other)
+    }
+
     /// How the newest step of a name ended, in whatever round.
     pub fn last_of(&self, name: &str) -> Option<&StepEnded> {
         let path = self.ended.iter().rev().find(|path| name_of(path) == name)?;
         self.end_of(path)
+    }
+
+    /// How the steps inside another ended, each the last time, in the order in which they ended.
+    pub fn ends_below<'s>(&'s self, outer: &'s str) -> impl Iterator<Item = &'s StepEnded> {
+        let inside = self.ended.iter().filter(move |path| is_below(path, outer));
+        inside.filter_map(|path| self.end_of(path))
+    }
+
+    /// Why what was done in a step is of no use: an agent in it, or the step itself, did not succeed.
+    pub fn why_unusable(&self, path: &str) -> Option<String> {
+        let Some(ended) = self.end_of(path) else { return Some("it has not ended".to_owned()) };
+        let is_of_agent = |ended: &&StepEnded| {
+            let step = self.steps.get(&ended.step).and_then(|step| step.started.as_ref());
+            step.is_some_and(|started| started.kind == AGENT)
+        };
+        // Of several rounds the last counts.
+        let mut agents: BTreeMap<&str, &StepEnded> = BTreeMap::new();
+        for ended in self.ends_below(path).filter(is_of_agent) {
+            agents.insert(name_of(&ended.step), ended);
+        }
+        let all = agents.into_values().chain([ended]);
+        let failed = all.into_iter().find(|ended| ended.result != StepResult::Succeeded)?;
+        Some(failed.error.clone().unwrap_or_else(|| "it did not succeed".to_owned()))
     }
 
     /// The heads of a branch that merges have taken to their targets.
@@ -127,11 +163,11 @@ impl RunState {
         self.merges.values().filter(is_it).map(|merge| merge.head.clone()).collect()
     }
 
-    pub fn asked(&self, question: QuestionId) -> Asked<'_> {
+    pub fn asked(&self, question: QuestionId) -> QuestionProgress<'_> {
         match self.questions.get(&question) {
-            None => Asked::No,
-            Some(None) => Asked::Open,
-            Some(Some(answer)) => Asked::Answered(answer),
+            None => QuestionProgress::No,
+            Some(None) => QuestionProgress::Open,
+            Some(Some(answer)) => QuestionProgress::Answered(answer),
         }
     }
 
@@ -146,7 +182,7 @@ impl RunState {
 }
 
 /// Whether a run stops here because of a step that failed.
-fn is_stuck(moved: &StatusChanged) -> bool {
+pub(crate) fn is_stuck(moved: &StatusChanged) -> bool {
     let reasons = [StatusReason::Error, StatusReason::Timeout, StatusReason::MergeConflict];
     moved.to == TaskStatus::Blocked && reasons.contains(&moved.reason)
 }
@@ -165,6 +201,11 @@ pub fn view(ended: &StepEnded) -> Value {
     let error = ended.error.clone().map_or(Value::Null, Value::String);
     fields.entry("error").or_insert(error);
     Value::Object(fields)
+}
+
+/// Whether a path leads into the step of another.
+pub fn is_below(path: &str, outer: &str) -> bool {
+    path.strip_prefix(outer).is_some_and(|rest| rest.starts_with(['.', '[']))
 }
 
 /// The name of the step that a path leads to: `test` of `fix[2].test`.

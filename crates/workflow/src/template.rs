@@ -76,9 +76,9 @@ pub fn render(text: &str, variables: &Map<String, Value>) -> Result<String, Erro
     for path in defaulted(&tree) {
         fill(&mut data, &path);
     }
-    let data = gotmpl::to_value(&data).map_err(|error| Error::Render(error.to_string()))?;
-    let printed = template.execute_to_string(&data).map_err(|error| match error {
-        TemplateError::MissingKey { key, .. } => Error::Unknown(named(&tree, &key)),
+    let values = gotmpl::to_value(&data).map_err(|error| Error::Render(error.to_string()))?;
+    let printed = template.execute_to_string(&values).map_err(|error| match error {
+        TemplateError::MissingKey { key, .. } => Error::Unknown(named(&tree, &key, &data)),
         other => Error::Render(words(&other)),
     })?;
     match printed.strip_suffix(SENTINEL) {
@@ -207,9 +207,20 @@ fn defaulted(tree: &ListNode) -> Vec<Vec<String>> {
 }
 
 /// The whole name of a missing key: `fix.outputs.branch`, where the library says `branch`.
-fn named(tree: &ListNode, key: &str) -> String {
+fn named(tree: &ListNode, key: &str, data: &Value) -> String {
+    let is_missing = |path: &Vec<String>| {
+        let mut at = Some(data);
+        let first = path.iter().find(|part| {
+            at = at.and_then(|value| value.get(part.as_str()));
+            at.is_none()
+        });
+        first.is_some_and(|part| part == key)
+    };
     let fields = seen(tree).fields;
-    let found = fields.into_iter().find(|path| path.iter().any(|part| part == key));
+    let known = fields.iter().find(|path| is_missing(path)).cloned();
+    // Inside of `range` and `with` a field does not begin at the top.
+    let found =
+        known.or_else(|| fields.into_iter().find(|path| path.iter().any(|part| part == key)));
     found.map_or_else(|| key.to_owned(), |path| path.join("."))
 }
 

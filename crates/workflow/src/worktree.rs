@@ -13,6 +13,9 @@ mod removal;
 mod interruption;
 mod warm;
 mod build_files;
+mod conflicts;
+mod links;
+mod submodules;
 
 use std::path::{Path, PathBuf};
 
@@ -23,6 +26,7 @@ use crate::definition::Base;
 use crate::git::{Git, GitError};
 
 pub use adding::{add, add_scratch, fill, register, remove_scratch, restore, scratch_of, undo_add};
+pub use conflicts::left_markers;
 pub use include::INCLUDE_FILE;
 pub use removal::{Removal, can_be_saved, release, remove, save, what_would_be_lost};
 pub use warm::free_slot;
@@ -40,7 +44,7 @@ const NAMES: usize = 5;
 
 /// A worktree as git lists it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Listed {
+pub struct WorktreeRecord {
     pub path: PathBuf,
     pub branch: Option<String>,
     /// Why it is locked; empty where nobody says.
@@ -95,10 +99,11 @@ pub fn base(
             };
             let remote = git.run(["config", "--get", &format!("branch.{branch}.remote")]);
             let remote = remote.map_or_else(|_| "origin".to_owned(), |name| name.trim().to_owned());
-            git.run(["fetch", "--quiet", "--end-of-options", &remote, &branch])?;
-            let fetched = git.commit("FETCH_HEAD")?;
-            let missing = || GitError::Unusable(format!("`{remote}` has no branch `{branch}`"));
-            Ok((fetched.ok_or_else(missing)?, Some(branch)))
+            // Where the person works: a remote may be a path from there.
+            let fetch = ["fetch", "--quiet", "--end-of-options", &remote, &branch];
+            git.run_in(git.top(), None, fetch)?;
+            let head = ["rev-parse", "--verify", "FETCH_HEAD^{commit}"];
+            Ok((git.run_in(git.top(), None, head)?.trim().to_owned(), Some(branch)))
         }
         Base::Named(name) => {
             let missing = || GitError::Unusable(format!("there is no commit `{name}` to begin at"));
@@ -130,15 +135,14 @@ pub(crate) fn own_branch(own: &Path) -> Option<String> {
 }
 
 /// Every worktree of the repository.
-pub fn list(git: &Git) -> Result<Vec<Listed>, GitError> {
+pub fn list(git: &Git) -> Result<Vec<WorktreeRecord>, GitError> {
     let text = git.run(["worktree", "list", "--porcelain", "-z"])?;
-    let mut found: Vec<Listed> = Vec::new();
+    let mut found: Vec<WorktreeRecord> = Vec::new();
     for line in text.split('\0') {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         match (word, found.last_mut()) {
-            ("worktree", _) => {
-                found.push(Listed { path: PathBuf::from(rest), ..Listed::default() })
-            }
+            ("worktree", _) => found
+                .push(WorktreeRecord { path: PathBuf::from(rest), ..WorktreeRecord::default() }),
             ("branch", Some(last)) => {
                 last.branch = rest.strip_prefix("refs/heads/").map(str::to_owned)
             }
@@ -154,13 +158,31 @@ fn is_same(one: &Path, other: &Path) -> bool {
     one == other || real(one) == real(other)
 }
 
-/// Commits everything that is not committed, except what builds have left; `false` where there is nothing.
+/// Whether anything is staged, by content: what shows files to people would compare what it makes of them.
+const PLAIN_COMPARISON: [&str; 5] =
+    ["diff", "--cached", "--quiet", "--no-ext-diff", "--no-textconv"];
+
+/// Commits everything that is not committed, except what [`left_out`] names; `false` where there is nothing. Refused
+/// while git has conflicts there that nobody has resolved.
 pub fn commit_all(git: &Git, tree: &Path, message: &str) -> Result<bool, GitError> {
     let lock = git.lock()?;
     remove_left_locks(git, tree)?;
+    let conflicts = conflicts::unresolved(git, tree)?;
+    if !conflicts.is_empty() {
+        return Err(GitError::Unresolved {
+            tree: tree.display().to_string(),
+            files: some_of(&conflicts),
+        });
+    }
     build_files::stage(git, &lock, tree)?;
-    let staged = git.run_in(tree, Some(&lock), ["diff", "--cached", "--quiet"]);
+    let staged = git.run_in(tree, Some(&lock), PLAIN_COMPARISON);
+    // A merge whose conflicts were all resolved as they were is one all the same.
+    let is_merging = git.own_directory(tree)?.join("MERGE_HEAD").exists();
     match staged {
+        Ok(_) if is_merging => {
+            git.run_in(tree, Some(&lock), ["commit", "--quiet", "--no-verify", "-m", message])?;
+            Ok(true)
+        }
         Ok(_) => Ok(false),
         Err(error) if error.code() == Some(1) => {
             git.run_in(tree, Some(&lock), ["commit", "--quiet", "--no-verify", "-m", message])?;
@@ -170,9 +192,15 @@ pub fn commit_all(git: &Git, tree: &Path, message: &str) -> Result<bool, GitErro
     }
 }
 
-/// What builds have left in a tree: [`commit_all`] does not commit it.
+/// What [`commit_all`] does not commit: what builds have left in a tree, and repositories in it that are not as git
+/// has them there.
 pub fn left_out(git: &Git, tree: &Path) -> Result<Vec<String>, GitError> {
-    Ok(build_files::untracked(git, tree)?.build)
+    let untracked = build_files::untracked(git, tree)?;
+    let mut names = untracked.build;
+    names.extend(untracked.work.into_iter().filter(|name| links::is_repository(name)));
+    names.extend(links::moved(git, tree)?);
+    names.sort();
+    Ok(names)
 }
 
 /// What is not committed in a tree: changed and untracked files, without what builds have left.
@@ -182,13 +210,18 @@ pub fn changes(git: &Git, tree: &Path) -> Result<Vec<String>, GitError> {
     Ok(names)
 }
 
-/// The same, with what builds have left.
+/// The files that git does not track in a tree, without what builds have left.
+pub(crate) fn untracked(git: &Git, tree: &Path) -> Result<Vec<String>, GitError> {
+    Ok(build_files::untracked(git, tree)?.work)
+}
+
+/// The same as [`changes`], with what builds have left.
 fn every_change(git: &Git, tree: &Path) -> Result<Vec<String>, GitError> {
     status(git, tree, "--untracked-files=all")
 }
 
 fn status(git: &Git, tree: &Path, untracked: &str) -> Result<Vec<String>, GitError> {
-    let text = git.run_in(tree, None, ["status", "--porcelain", "-z", untracked])?;
+    let text = git.run_in(tree, None, ["status", "--porcelain", "-z", NO_LINKS, untracked])?;
     // A rename has its old name in an entry of its own, without a mark.
     let is_entry = |entry: &&str| entry.as_bytes().get(2) == Some(&b' ');
     Ok(text.split('\0').filter(is_entry).map(|entry| entry[3..].to_owned()).collect())
@@ -196,14 +229,18 @@ fn status(git: &Git, tree: &Path, untracked: &str) -> Result<Vec<String>, GitErr
 
 /// Files that a worktree's branch and its uncommitted changes differ in from where it began (WF-026).
 pub fn changed_files(git: &Git, tree: &Path, base: &str) -> Result<Vec<String>, GitError> {
-    let text = git.run_in(tree, None, ["diff", "--name-only", "-z", base, "--"])?;
+    let text = git.run_in(tree, None, ["diff", "--name-only", "-z", NO_LINKS, base, "--"])?;
     let mut files: Vec<_> =
         text.split('\0').filter(|name| !name.is_empty()).map(str::to_owned).collect();
+    files.extend(links::committed_since(git, tree, base)?);
     files.extend(changes(git, tree)?);
     files.sort();
     files.dedup();
     Ok(files)
 }
+
+/// Has git look at no repository inside a checkout: it would run commands that are named in its settings.
+pub(crate) const NO_LINKS: &str = "--ignore-submodules=all";
 
 pub(crate) fn some_of(names: &[String]) -> String {
     let more = names.len().saturating_sub(NAMES);

@@ -115,11 +115,11 @@ impl Budget {
             let settled = self.settled.notified();
             {
                 let mut account = self.lock();
-                if let Some(hit) = self.exceeded(&account) {
+                if let Some(hit) = self.exceeded_limit(&account) {
                     return Err(hit);
                 }
-                let left = self.left(&account, BudgetKind::Cost);
-                if account.in_flight == 0 || usd <= left {
+                let remaining = self.remaining(&account, BudgetKind::Cost);
+                if account.in_flight == 0 || usd <= remaining {
                     account.reserved_usd += usd;
                     account.in_flight += 1;
                     return Ok(Reservation { budget: self, usd });
@@ -129,16 +129,24 @@ impl Budget {
         }
     }
 
+    /// Counts what was used.
+    pub(crate) fn charge(&self, usage: &Usage, turns: u32) {
+        let mut account = self.lock();
+        account.add(BudgetKind::Cost, usage.cost_usd.unwrap_or(0.0));
+        account.add(BudgetKind::Tokens, (usage.input_tokens + usage.output_tokens) as f64);
+        account.add(BudgetKind::Turns, f64::from(turns));
+    }
+
     /// The budget that is used up, if one is.
     pub(crate) fn hit(&self) -> Option<BudgetHit> {
-        self.exceeded(&self.lock())
+        self.exceeded_limit(&self.lock())
     }
 
     /// A budget that is nearly used up and not yet warned about.
     pub(crate) fn warning(&self) -> Option<BudgetHit> {
         let mut account = self.lock();
         let hit = self.limits.keys().find_map(|&kind| {
-            let (spent, limit) = (self.spent(&account, kind), self.limit(&account, kind)?);
+            let (spent, limit) = (self.amount_spent(&account, kind), self.limit(&account, kind)?);
             let near = spent * 100.0 >= limit * WARNING_PERCENT && spent < limit;
             let level = BudgetLevel::Warning;
             (near && !account.warned.contains(&kind)).then_some(BudgetHit {
@@ -152,9 +160,9 @@ impl Budget {
         Some(hit)
     }
 
-    fn exceeded(&self, account: &Account) -> Option<BudgetHit> {
+    fn exceeded_limit(&self, account: &Account) -> Option<BudgetHit> {
         self.limits.keys().find_map(|&kind| {
-            let (spent, limit) = (self.spent(account, kind), self.limit(account, kind)?);
+            let (spent, limit) = (self.amount_spent(account, kind), self.limit(account, kind)?);
             let level = BudgetLevel::Exceeded;
             (spent >= limit).then_some(BudgetHit { budget: kind, level, spent, limit })
         })
@@ -165,7 +173,7 @@ impl Budget {
         Some(self.limits.get(&kind)? + raised)
     }
 
-    fn spent(&self, account: &Account, kind: BudgetKind) -> f64 {
+    fn amount_spent(&self, account: &Account, kind: BudgetKind) -> f64 {
         let now = match kind {
             BudgetKind::Time => self.clock.running_time().saturating_sub(self.opened).as_secs_f64(),
             BudgetKind::Cost | BudgetKind::Tokens | BudgetKind::Turns => 0.0,
@@ -173,9 +181,9 @@ impl Budget {
         account.spent.get(&kind).copied().unwrap_or(0.0) + now
     }
 
-    fn left(&self, account: &Account, kind: BudgetKind) -> f64 {
+    fn remaining(&self, account: &Account, kind: BudgetKind) -> f64 {
         let limit = self.limit(account, kind).unwrap_or(f64::INFINITY);
-        limit - self.spent(account, kind) - account.reserved_usd
+        limit - self.amount_spent(account, kind) - account.reserved_usd
     }
 
     fn lock(&self) -> MutexGuard<'_, Account> {
@@ -197,10 +205,7 @@ impl Reservation<'_> {
 
     /// Puts what the call took in place of what was reserved for it.
     pub(crate) fn settle(self, usage: &Usage, turns: u32) {
-        let mut account = self.budget.lock();
-        account.add(BudgetKind::Cost, usage.cost_usd.unwrap_or(0.0));
-        account.add(BudgetKind::Tokens, (usage.input_tokens + usage.output_tokens) as f64);
-        account.add(BudgetKind::Turns, f64::from(turns));
+        self.budget.charge(usage, turns);
     }
 }
 

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use windlass_core::error::{ErrorDetails, ErrorType, Remedy};
-use windlass_core::event::{BudgetHit, Event};
+use windlass_core::event::{BudgetHit, BudgetKind, Event};
 use windlass_core::id::QuestionId;
 use windlass_core::message::Usage;
-use windlass_core::question::{Question, QuestionKind};
+use windlass_core::question::{AcceptedAnswers, Question, QuestionKind};
 use windlass_core::state::TaskState;
 use windlass_model::Price;
 
@@ -76,11 +76,21 @@ impl Billing {
         self.budget.warning().map(Event::BudgetHit)
     }
 
+    /// Counts what another program used, for which nothing was reserved; the event that warns.
+    pub fn charge(&self, usage: &Usage) -> Option<Event> {
+        self.budget.charge(usage, 0);
+        self.budget.warning().map(Event::BudgetHit)
+    }
+
     /// The events that ask a person whether to raise the budget: for the whole tree, at its root.
     pub fn question(&self, state: &TaskState, now: Timestamp) -> Vec<Event> {
         let hit = self.budget.hit().filter(|_| state.created.depth == 0);
         let Some(hit) = hit else { return Vec::new() };
         let (question, options) = budget::question(&hit);
+        let accepts = match hit.budget {
+            BudgetKind::Cost => AcceptedAnswers::Dollars,
+            BudgetKind::Tokens | BudgetKind::Turns | BudgetKind::Time => AcceptedAnswers::Words,
+        };
         let question = Question {
             id: QuestionId::new(now),
             kind: QuestionKind::Budget,
@@ -91,6 +101,7 @@ impl Billing {
             binding: None,
             diff: None,
             grants: None,
+            accepts,
             asked: None,
             plan: None,
         };

@@ -9,22 +9,22 @@ use windlass_tools::Prepared;
 /// What becomes of an open call.
 pub(crate) enum CallStep {
     /// It does not run, or not now.
-    Settled(Settled),
+    WithoutRun(CallWithoutRun),
     /// A tool runs it.
     Run(Run),
     /// A sub-agent works on it.
     Spawn(Spawn),
 }
 
-/// A call that is settled by journaling.
-pub(crate) enum Settled {
+/// A call that is settled by journaling: no tool and no sub-agent runs it.
+pub(crate) enum CallWithoutRun {
     /// It has its result without running.
     Result { open: OpenCall, check: Option<RiskCheck>, outcome: Outcome },
     /// A person is asked; `call` is there when the call itself is the question.
     Ask { check: RiskCheck, call: Option<ToolCall>, question: Question },
 }
 
-impl Settled {
+impl CallWithoutRun {
     pub fn result(open: OpenCall, check: Option<RiskCheck>, outcome: Outcome) -> Self {
         Self::Result { open, check, outcome }
     }
@@ -61,7 +61,7 @@ pub(crate) struct Batch {
     /// Run side by side.
     pub group: Group,
     /// Settled after the group has ended.
-    pub last: Option<Settled>,
+    pub last: Option<CallWithoutRun>,
     concurrency: Option<Concurrency>,
 }
 
@@ -76,7 +76,7 @@ pub(crate) enum Group {
 
 impl Batch {
     /// A batch of one call that does not run.
-    pub fn settled(settled: Settled) -> Self {
+    pub fn settled(settled: CallWithoutRun) -> Self {
         Self { last: Some(settled), ..Self::default() }
     }
 
@@ -93,7 +93,7 @@ impl Batch {
     pub(super) fn add(&mut self, plan: CallStep, concurrency: Concurrency) -> bool {
         self.concurrency = Some(concurrency);
         match (&mut self.group, plan) {
-            (_, CallStep::Settled(settled)) => {
+            (_, CallStep::WithoutRun(settled)) => {
                 self.last = Some(settled);
                 return false;
             }
@@ -127,7 +127,7 @@ mod tests {
     fn settled() -> CallStep {
         let check = crate::testing::risk_check("read");
         let open = crate::testing::open_call("read", "{}");
-        CallStep::Settled(Settled::result(open, Some(check), Outcome::ok("")))
+        CallStep::WithoutRun(CallWithoutRun::result(open, Some(check), Outcome::ok("")))
     }
 
     #[test]

@@ -13,7 +13,7 @@ mod recover;
 mod runner;
 mod versions;
 
-pub(crate) use batch::{Batch, CallStep, Group, Run, Settled, Spawn};
+pub(crate) use batch::{Batch, CallStep, CallWithoutRun, Group, Run, Spawn};
 pub(crate) use runner::Runner;
 
 use std::sync::Arc;
@@ -23,14 +23,15 @@ use windlass_core::ending::Ending;
 use windlass_core::event::{Event, ToolCall, ToolResult};
 use windlass_core::id::QuestionId;
 use windlass_core::outcome::{CallEnding, Fact, Outcome};
-use windlass_core::question::{Question, QuestionKind};
+use windlass_core::question::{AcceptedAnswers, Question, QuestionKind};
 use windlass_core::state::{OpenCall, Signal, Stage};
+use windlass_core::tool_name;
 use windlass_store::Level;
 use windlass_tools::{Executor, Prepared};
 
 use crate::Error;
 use crate::claims::EditClaims;
-use crate::delegation::{Delegated, Delegation};
+use crate::delegation::{Delegation, DelegationProgress};
 use crate::gate::{Gate, Ruling};
 use crate::journal::Journal;
 use crate::prompt::{ANSWERED, NOT_BEGUN};
@@ -67,10 +68,10 @@ impl Calls {
             let refused = tokio::select! {
                 refused = self.gate.run_before(&hooks, flushed.task(), &open, &check) => refused,
                 // The loop finds out what it was; the call has not begun.
-                found = watch.interrupted() => return found.map(|_| None),
+                found = watch.wait_for_interrupt() => return found.map(|_| None),
             };
             if let Some((check, outcome)) = refused {
-                batch = Batch::settled(Settled::result(open, Some(check), outcome));
+                batch = Batch::settled(CallWithoutRun::result(open, Some(check), outcome));
             }
         }
         let batch = self.edits.claim(task, batch).await?;
@@ -79,14 +80,14 @@ impl Calls {
             Group::Runs(runs) => {
                 let interrupt = self.runner.run(task, stop, &end_calls, runs).await?;
                 if let Some(interrupt) = interrupt {
-                    return Ok(self.runner.time_limit.ending(interrupt));
+                    return Ok(self.runner.time_limit.segment_ending(interrupt));
                 }
             }
             Group::Spawns(spawns) => {
                 let skills = self.gate.followed_skills(task.state());
                 match self.delegation.run(task, stop, spawns, &skills).await? {
-                    Delegated::Finished => {}
-                    Delegated::Unfinished(ending) => return Ok(ending),
+                    DelegationProgress::Finished => {}
+                    DelegationProgress::Unfinished(ending) => return Ok(ending),
                 }
             }
         }
@@ -124,7 +125,8 @@ impl Calls {
         if let Stage::Started(call) = &open.stage {
             return self.runner.recover(state, open, call, can_spawn, stop).await;
         }
-        let settled = |outcome| CallStep::Settled(Settled::result(open.clone(), None, outcome));
+        let settled =
+            |outcome| CallStep::WithoutRun(CallWithoutRun::result(open.clone(), None, outcome));
         let arguments = match self.gate.arguments(open) {
             Ok(arguments) => arguments,
             Err(outcome) => return settled(outcome),
@@ -148,10 +150,14 @@ impl Calls {
         let check = match self.gate.decide(task.state(), open, &prepared) {
             Ruling::Allowed(check) => check,
             Ruling::Ask(check, question) => {
-                return CallStep::Settled(Settled::Ask { check, call: None, question });
+                return CallStep::WithoutRun(CallWithoutRun::Ask { check, call: None, question });
             }
             Ruling::Denied(check, outcome) => {
-                return CallStep::Settled(Settled::result(open.clone(), Some(check), outcome));
+                return CallStep::WithoutRun(CallWithoutRun::result(
+                    open.clone(),
+                    Some(check),
+                    outcome,
+                ));
             }
         };
         let (tool, recovery) = (open.request.name.clone(), prepared.recovery.clone());
@@ -160,13 +166,15 @@ impl Calls {
         match self.executor(&open) {
             Executor::Question => {
                 let question = user_question(&open, &call.arguments);
-                CallStep::Settled(Settled::Ask { check, call: Some(call), question })
+                CallStep::WithoutRun(CallWithoutRun::Ask { check, call: Some(call), question })
             }
             Executor::SubAgent => match self.delegation.plan(task, call) {
                 Ok((call, spawn)) => {
                     CallStep::Spawn(Spawn { open, check: Some(check), call, spawn })
                 }
-                Err(outcome) => CallStep::Settled(Settled::result(open, Some(check), outcome)),
+                Err(outcome) => {
+                    CallStep::WithoutRun(CallWithoutRun::result(open, Some(check), outcome))
+                }
             },
             Executor::Plain => CallStep::Run(Run { open, check: Some(check), call, prepared }),
         }
@@ -200,13 +208,13 @@ pub(crate) fn drop_interrupted(task: &mut Journal) -> Result<(), Error> {
 }
 
 /// Journals what became of a call that does not run.
-async fn settle(task: &mut Journal, settled: Settled) -> Result<(), Error> {
+async fn settle(task: &mut Journal, settled: CallWithoutRun) -> Result<(), Error> {
     match settled {
-        Settled::Result { open, check, outcome } => {
+        CallWithoutRun::Result { open, check, outcome } => {
             let check = check.map(Event::RiskCheck);
             task.buffer(check.into_iter().chain(result(&open, outcome, 0)).collect())
         }
-        Settled::Ask { check, call, question } => {
+        CallWithoutRun::Ask { check, call, question } => {
             let call = call.map(Event::ToolCall);
             let asked = [Event::QuestionAsked(question)];
             let events = std::iter::once(Event::RiskCheck(check)).chain(call).chain(asked);
@@ -220,7 +228,7 @@ fn user_question(open: &OpenCall, arguments: &serde_json::Value) -> Question {
     let text = |key: &str| arguments[key].as_str().map(str::to_owned);
     let options = arguments["options"].as_array().into_iter().flatten();
     Question {
-        id: QuestionId::derived(&open.request.id.to_string(), "ask_user"),
+        id: QuestionId::derived(&open.request.id.to_string(), tool_name::ASK_USER),
         kind: QuestionKind::AskUser,
         call: Some(open.request.id),
         question: text("question").unwrap_or_default(),
@@ -229,6 +237,7 @@ fn user_question(open: &OpenCall, arguments: &serde_json::Value) -> Question {
         binding: None,
         diff: None,
         grants: None,
+        accepts: AcceptedAnswers::Words,
         asked: None,
         plan: None,
     }

@@ -1,12 +1,12 @@
-//! After a crash: gives a result to a call that was started and has none, as its declared `Recovery` says (§15.6).
+//! After a crash: gives a result to a call that was started and did not end, as its declared `Recovery` says (§15.6).
 
 use tokio_util::sync::CancellationToken;
 use windlass_core::event::ToolCall;
 use windlass_core::outcome::{CallEnding, Outcome, Recovery};
 use windlass_core::state::{OpenCall, TaskState};
-use windlass_tools::workspace::Happened;
+use windlass_tools::workspace::ChangeState;
 
-use super::{CallStep, Run, Runner, Settled, Spawn};
+use super::{CallStep, CallWithoutRun, Run, Runner, Spawn};
 use crate::prompt::UNKNOWN_OUTCOME;
 
 impl Runner {
@@ -19,15 +19,24 @@ impl Runner {
         can_spawn: bool,
         stop: &CancellationToken,
     ) -> CallStep {
-        let settled = |outcome| CallStep::Settled(Settled::result(open.clone(), None, outcome));
-        let unknown = || settled(unknown_outcome(&started.tool));
+        let settled =
+            |outcome| CallStep::WithoutRun(CallWithoutRun::result(open.clone(), None, outcome));
+        let unknown = || {
+            let mut outcome = unknown_outcome(&started.tool);
+            let world = &self.world;
+            // Nobody has approved what the call did to an agent's own rules.
+            if let Some(note) = world.shell.put_back_rules(&world.workspace, open.request.id) {
+                outcome.add_note(&note);
+            }
+            settled(outcome)
+        };
         match &started.recovery {
             Recovery::Rerun => {}
             Recovery::Verify { change, outcome } => {
                 match self.world.workspace.recover(open.request.id, change) {
-                    Ok(Happened::Yes) => return settled(outcome.as_ref().clone()),
-                    Ok(Happened::No) => {}
-                    Ok(Happened::Unknown) | Err(_) => return unknown(),
+                    Ok(ChangeState::Applied) => return settled(outcome.as_ref().clone()),
+                    Ok(ChangeState::NotApplied) => {}
+                    Ok(ChangeState::Unknown) | Err(_) => return unknown(),
                 }
             }
             // Its sub-agent was journaled with it: wait for that one.

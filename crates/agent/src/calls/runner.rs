@@ -36,7 +36,7 @@ pub(crate) struct Runner {
     pub previews: broadcast::Sender<Preview>,
 }
 
-/// A call, what it came to, and how long it took in milliseconds.
+/// A call, its outcome, and how long it took in milliseconds.
 type Performed = (OpenCall, Outcome, u64);
 
 impl Runner {
@@ -125,7 +125,7 @@ impl Runner {
         tokio::pin!(calls);
         tokio::select! {
             results = &mut calls => Ok((results, None)),
-            found = watch.ended() => {
+            found = watch.wait_for_end_of_calls() => {
                 // The calls are asked to stop and still awaited: nothing of theirs outlives them.
                 let interrupt = found?;
                 end_calls.cancel();
@@ -147,11 +147,14 @@ impl Runner {
         end_calls: &CancellationToken,
     ) -> Performed {
         let change = match &prepared.recovery {
-            // What the agent writes for itself is no change that a person looks for.
+            // What the agent writes for itself is not a change that a person looks for.
             Recovery::Verify { change, .. } if prepared.assessment.class != Class::Note => {
                 Some(change.clone())
             }
-            _ => None,
+            Recovery::Verify { .. }
+            | Recovery::Rerun
+            | Recovery::Reattach { .. }
+            | Recovery::Unknown => None,
         };
         let (store, workspace) = (task.store(), &self.world.workspace);
         if let Some(FileChange { path, before: Some(before), .. }) = &change {
@@ -173,7 +176,7 @@ impl Runner {
             outcome.add_note(&remark);
         }
         if outcome.truncated.is_none() {
-            // Before it is cut: half a key is still too much of it.
+            // Redact before cutting: a key cut in half would no longer be recognized.
             outcome.text = task.store().secrets().known().redact(&outcome.text).into_owned();
             let (id, limit) = (open.request.id, self.output_limit);
             (outcome.text, outcome.truncated) =
@@ -184,7 +187,7 @@ impl Runner {
     }
 }
 
-/// What a call has come to stays its result, with who ended it.
+/// The output of a call so far stays its result, with who ended it.
 fn say_interrupted((_, outcome, _): &mut Performed) {
     if outcome.ending == CallEnding::Cancelled {
         outcome.add_note(INTERRUPTED.trim_end());

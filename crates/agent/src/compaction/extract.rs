@@ -11,6 +11,7 @@ use windlass_tools::{Registry, Subject};
 
 use super::record::cut_to;
 use crate::context::Turn;
+use crate::prompt::fill;
 
 /// How much of an error is quoted.
 const ERROR_BYTES: usize = 400;
@@ -26,7 +27,7 @@ pub(super) fn extract(
 ) -> String {
     let mut found = Extracts::default();
     for turn in turns {
-        let refused = refused(turn);
+        let refused = denied_calls(turn);
         for entry in turn.retained() {
             match &entry.message {
                 Message::Assistant { text, calls, .. } => {
@@ -51,7 +52,7 @@ pub(super) fn extract(
 }
 
 /// The calls of a turn that were refused and never ran.
-fn refused(turn: &Turn) -> HashSet<CallId> {
+fn denied_calls(turn: &Turn) -> HashSet<CallId> {
     let results = turn.retained().filter_map(|entry| entry.call);
     results.filter(|result| result.denied).map(|result| result.call).collect()
 }
@@ -91,19 +92,16 @@ impl Extracts {
             let _ = write!(text, "{}\n\n", cut_to(earlier, limit / 2));
         }
         let sections = [
-            ("Tool failures", self.failures),
-            ("Files", self.files),
-            ("Decisions", self.decisions),
-            ("Findings", self.notes),
-            ("Commands run", self.commands),
+            ("failures", self.failures),
+            ("files", self.files),
+            ("decisions", self.decisions),
+            ("notes", self.notes),
+            ("commands", self.commands),
         ];
         let share = limit.saturating_sub(text.len()) / (sections.len() + 1);
-        for (title, lines) in sections {
-            let _ = write!(text, "## {title}\n{}\n\n", newest(lines, share));
-        }
-        text.push_str(
-            "## Plan\n- as it stands above\n\n## User instructions\n- word for word above",
-        );
+        let sections = sections.map(|(name, lines)| (name, newest(lines, share)));
+        let values = sections.each_ref().map(|(name, lines)| (*name, lines.as_str()));
+        text.push_str(&fill(include_str!("../prompts/extract.md").trim_end(), &values));
         text
     }
 }
@@ -121,7 +119,9 @@ fn newest(mut lines: Vec<String>, limit: usize) -> String {
     let mut kept: Vec<_> = fitting.map(|line| format!("- {line}")).collect();
     let skipped = lines.len() - kept.len();
     if skipped > 0 {
-        kept.push(format!("- ({skipped} earlier ones are left out)"));
+        let skipped = skipped.to_string();
+        let line = include_str!("../prompts/extract_earlier.md").trim_end();
+        kept.push(fill(line, &[("count", &skipped)]));
     }
     kept.reverse();
     if kept.is_empty() { "- none".to_owned() } else { kept.join("\n") }

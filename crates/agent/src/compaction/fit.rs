@@ -99,7 +99,7 @@ fn too_large(
         | Message::Tool { text, .. }
         | Message::Assistant { text, .. } => text.len(),
     });
-    let said: usize = context.turns().said().map(String::len).sum();
+    let said: usize = context.turns().human_words().map(String::len).sum();
     let plan = state.plan.as_ref().map_or(0, |plan| plan.markdown().len());
     let files: usize = state.files.changed.iter().map(String::len).sum();
     let parts = [

@@ -22,7 +22,7 @@ use windlass_core::ending::Ending;
 use windlass_core::event::{CompactionEnd, CompactionStart, Event, Excerpt, MemoryFlush};
 use windlass_core::id::CallId;
 use windlass_core::layout::Own;
-use windlass_core::state::{Compacting, Flush, TaskState};
+use windlass_core::state::{Flush, OpenCompaction, TaskState};
 use windlass_model::{Model, Price};
 use windlass_store::Level;
 use windlass_tools::Registry;
@@ -35,7 +35,7 @@ use crate::journal::Journal;
 use crate::{Error, Parts, prompt};
 use room::ContextUsage;
 pub(crate) use room::Room;
-use summarize::{Summarized, SummaryInput};
+use summarize::{SummaryInput, SummaryOutcome};
 
 /// The model that summarizes, and how much it can read at once.
 #[derive(Clone)]
@@ -58,7 +58,7 @@ pub(crate) struct Compactor {
     registry: Arc<Registry>,
     billing: Billing,
     time_limit: TimeLimit,
-    /// What happens when the summarizer's server stays away.
+    /// What happens when the summarizer's server does not answer.
     outage: Outage,
 }
 
@@ -176,7 +176,7 @@ impl Compactor {
         task: &mut Journal,
         stop: &CancellationToken,
     ) -> Result<Option<Ending>, Error> {
-        let Some(Compacting { start, progress }) = task.state().compaction.compacting.clone()
+        let Some(OpenCompaction { start, progress }) = task.state().compaction.compacting.clone()
         else {
             return Ok(None);
         };
@@ -184,8 +184,8 @@ impl Compactor {
         let input = SummaryInput::of(task.context(), &dropped, &self.limits, &self.summarizer);
         let made = self.summarize(task, stop, &start, progress, input).await?;
         let (summary, source) = match made {
-            Summarized::Made(summary, source) => (summary, source),
-            Summarized::Interrupted(ending) => return Ok(ending),
+            SummaryOutcome::Made(summary, source) => (summary, source),
+            SummaryOutcome::Interrupted(ending) => return Ok(ending),
         };
         let mut end = CompactionEnd {
             number: start.number,

@@ -6,13 +6,18 @@ use windlass_core::message::Message;
 use windlass_core::text::{prefix, suffix};
 
 use crate::context::{Turn, TurnMessage};
+use crate::prompt::{ShortenedOutput, fill};
 
 /// How much of one result the summarizer reads; the rest is in the file.
 const PIECE_BYTES: usize = 6_000;
 
 /// The messages of turns as text, one piece each, long ones cut.
 pub(super) fn pieces(turns: &[&Turn]) -> Vec<String> {
-    turns.iter().flat_map(|turn| turn.retained()).map(|entry| cut(entry_text(entry))).collect()
+    turns
+        .iter()
+        .flat_map(|turn| turn.retained())
+        .map(|entry| shorten_piece(entry_text(entry)))
+        .collect()
 }
 
 /// Cuts a text in the middle.
@@ -21,10 +26,11 @@ pub(super) fn cut_to(text: &str, limit: usize) -> String {
         return text.to_owned();
     }
     let (head, tail) = (prefix(text, limit * 2 / 3), suffix(text, limit / 3));
-    format!("{head}\n[… {} bytes left out …]\n{tail}", text.len() - head.len() - tail.len())
+    let left_out = text.len() - head.len() - tail.len();
+    ShortenedOutput { head, tail, left_out }.text()
 }
 
-fn cut(text: String) -> String {
+fn shorten_piece(text: String) -> String {
     cut_to(&text, PIECE_BYTES)
 }
 
@@ -35,9 +41,8 @@ pub(super) fn file(
     kept: &[&Turn],
     shrink: Option<usize>,
 ) -> String {
-    let mut text = format!(
-        "# Dropped from the context by compaction {number}\n\nThe turns are in order and complete.\n"
-    );
+    let number = number.to_string();
+    let mut text = fill(include_str!("../prompts/dropped.md"), &[("number", &number)]);
     for (place, turn) in dropped.iter().enumerate() {
         let notes = if turn.flush { " (saving notes)" } else { "" };
         let _ = write!(text, "\n## Turn {}{notes}\n\n", place + 1);
@@ -52,7 +57,7 @@ pub(super) fn file(
     });
     for (place, entry) in shrunk.enumerate() {
         if place == 0 {
-            text.push_str("\n## Results of later turns that were shortened\n\n");
+            let _ = writeln!(text, "\n{}", include_str!("../prompts/dropped_results.md"));
         }
         let _ = writeln!(text, "{}\n", entry_text(entry));
     }

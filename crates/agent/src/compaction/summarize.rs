@@ -41,7 +41,7 @@ pub(super) struct SummaryInput {
 }
 
 /// How a summary came out.
-pub(super) enum Summarized {
+pub(super) enum SummaryOutcome {
     Made(String, Source),
     /// The wait was interrupted; answers so far are journaled.
     Interrupted(Option<Ending>),
@@ -63,13 +63,13 @@ impl SummaryInput {
         let bytes: usize = pieces.iter().map(String::len).sum();
         let average = context.estimate().tokens(bytes) / pieces.len() as u64;
         if let Some(earlier) = &earlier {
-            pieces.insert(0, format!("[summary of everything before]\n{earlier}"));
+            pieces.insert(0, prompt::earlier_summary(earlier));
         }
         let usable =
             WindowLimits { window: by.window, ..*limits }.usable_tokens() as f64 * INPUT_SHARE;
         let limit = context.estimate().bytes(limits.chunk_tokens(average).min(usable as u64));
         let turns = dropped.iter().map(|turn| (*turn).clone()).collect();
-        Self { chunks: chunked(&pieces, limit.max(1)), turns, earlier }
+        Self { chunks: into_chunks(&pieces, limit.max(1)), turns, earlier }
     }
 
     fn extract(&self, registry: &Registry, limit: u64) -> String {
@@ -79,7 +79,7 @@ impl SummaryInput {
 }
 
 /// Joins whole pieces up to the limit; a larger piece is cut and is a chunk of its own (ES-161, O-19).
-fn chunked(pieces: &[String], limit: usize) -> Vec<String> {
+fn into_chunks(pieces: &[String], limit: usize) -> Vec<String> {
     let mut chunks: Vec<String> = Vec::new();
     for piece in pieces {
         let piece = record::cut_to(piece, limit);
@@ -95,7 +95,7 @@ fn chunked(pieces: &[String], limit: usize) -> Vec<String> {
 }
 
 /// A summary, or why it cannot be used.
-fn checked(text: &str, limit_tokens: u64) -> Result<String, String> {
+fn check_summary(text: &str, limit_tokens: u64) -> Result<String, String> {
     let text = text.trim();
     if text.is_empty() {
         return Err("it was empty".to_owned());
@@ -115,7 +115,7 @@ fn checked(text: &str, limit_tokens: u64) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// What one attempt came to.
+/// The outcome of one attempt.
 enum Attempt {
     Answered(String),
     Failed(String),
@@ -132,11 +132,11 @@ impl Compactor {
         start: &CompactionStart,
         progress: Vec<CompactionProgress>,
         input: SummaryInput,
-    ) -> Result<Summarized, Error> {
+    ) -> Result<SummaryOutcome, Error> {
         let limit = start.summary_tokens;
         if input.chunks.is_empty() {
             let earlier = input.earlier.unwrap_or_else(|| "- none".to_owned());
-            return Ok(Summarized::Made(earlier, Source::Model));
+            return Ok(SummaryOutcome::Made(earlier, Source::Model));
         }
         let same = start.chunks as usize == input.chunks.len();
         let answers = progress.into_iter().filter(|_| same).map(|one| one.text);
@@ -148,11 +148,11 @@ impl Compactor {
             match self.summary(task, stop, start, &mut answers, &record).await? {
                 Ok(Some(summary)) => summaries.push(summary),
                 Ok(None) => {}
-                Err(ending) => return Ok(Summarized::Interrupted(ending)),
+                Err(ending) => return Ok(SummaryOutcome::Interrupted(ending)),
             }
         }
         if summaries.is_empty() {
-            return Ok(Summarized::Made(input.extract(&self.registry, limit), Source::Extract));
+            return Ok(SummaryOutcome::Made(input.extract(&self.registry, limit), Source::Extract));
         }
         let mut source = Source::Model;
         if summaries.len() < parts {
@@ -161,16 +161,16 @@ impl Compactor {
         }
         let joined = summaries.join(SEPARATOR);
         if estimate_tokens(joined.len() as u64) <= limit {
-            return Ok(Summarized::Made(joined, source));
+            return Ok(SummaryOutcome::Made(joined, source));
         }
         let record = prompt::record_part(1, 1, &joined);
         Ok(match self.summary(task, stop, start, &mut answers, &record).await? {
-            Ok(Some(summary)) => Summarized::Made(summary, source),
+            Ok(Some(summary)) => SummaryOutcome::Made(summary, source),
             Ok(None) => {
                 let bytes = usize::try_from(limit * BYTES_PER_TOKEN).unwrap_or(usize::MAX);
-                Summarized::Made(record::cut_to(&joined, bytes), Source::Mixed)
+                SummaryOutcome::Made(record::cut_to(&joined, bytes), Source::Mixed)
             }
-            Err(ending) => Summarized::Interrupted(ending),
+            Err(ending) => SummaryOutcome::Interrupted(ending),
         })
     }
 
@@ -191,7 +191,7 @@ impl Compactor {
                 None => self.ask_summarizer(task, stop, start, &asked, words).await?,
             };
             let problem = match attempt {
-                Attempt::Answered(text) => match checked(&text, start.summary_tokens) {
+                Attempt::Answered(text) => match check_summary(&text, start.summary_tokens) {
                     Ok(summary) => return Ok(Ok(Some(summary))),
                     Err(problem) => problem,
                 },
@@ -239,8 +239,8 @@ impl Compactor {
         let mut ignore_preview = |_| {};
         let reply = tokio::select! {
             reply = model.reply(&transcript, &options, &mut ignore_preview) => reply,
-            interrupt = watch.interrupted() => {
-                return Ok(Attempt::Interrupted(self.time_limit.ending(interrupt?)));
+            interrupt = watch.wait_for_interrupt() => {
+                return Ok(Attempt::Interrupted(self.time_limit.segment_ending(interrupt?)));
             }
         };
         let reply = match reply {

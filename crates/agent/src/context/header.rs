@@ -47,7 +47,7 @@ impl Header {
         match self.dropped.as_slice() {
             [] => String::new(),
             [only] => only.clone(),
-            [first, .., last] => format!("{first} (oldest) to {last} (newest)"),
+            [first, .., last] => prompt::turn_files(first, last),
         }
     }
 
@@ -55,27 +55,24 @@ impl Header {
     pub fn text(&self, state: &TaskState) -> String {
         let said: Vec<_> = self.said.iter().map(|text| format!("> {text}")).collect();
         let plan = state.plan.as_ref().map(WorkingPlan::markdown).unwrap_or_default();
-        let accepted = state.plan_review.accepted.as_ref().map_or("", |plan| &plan.text);
+        let accepted = state.plan_review.accepted.as_ref().map_or("", |plan| plan.text.as_str());
         let changed = &state.files.changed;
         let skipped = changed.len().saturating_sub(MAX_FILES);
         let mut files: Vec<_> = changed[skipped..].iter().map(|path| format!("- {path}")).collect();
         if skipped > 0 {
-            files.insert(0, format!("- ({skipped} earlier ones are not listed)"));
+            files.insert(0, prompt::earlier_files(skipped));
         }
-        let sections = [
-            ("What the user said on the way, word for word", said.join("\n\n")),
-            ("The plan that the user accepted", accepted.to_owned()),
-            ("Your plan", plan),
-            ("Files changed so far", files.join("\n")),
-            ("Pictures seen earlier; read a file to see it again", self.pictures.join("\n")),
-            ("Summary of the earlier work", self.summary.clone().unwrap_or_default()),
-            ("Where the earlier turns are in full", self.places()),
-        ];
-        let sections: Vec<_> = sections
-            .into_iter()
-            .filter(|(_, text)| !text.trim().is_empty())
-            .map(|(title, text)| format!("## {title}\n\n{}", text.trim()))
-            .collect();
-        prompt::compacted(&sections.join("\n\n"))
+        let (said, files, pictures) =
+            (said.join("\n\n"), files.join("\n"), self.pictures.join("\n"));
+        let (summary, places) = (self.summary.as_deref().unwrap_or_default(), self.places());
+        prompt::summary_message(&prompt::compacted_sections(&[
+            ("said", said.trim()),
+            ("accepted", accepted.trim()),
+            ("plan", plan.trim()),
+            ("files", files.trim()),
+            ("pictures", pictures.trim()),
+            ("summary", summary.trim()),
+            ("places", places.trim()),
+        ]))
     }
 }

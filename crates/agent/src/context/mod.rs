@@ -28,7 +28,7 @@ use windlass_core::message::{Message, Prelude, ToolRequest, ToolSpec};
 use windlass_core::outcome::{CallEnding, Fact};
 use windlass_core::state::{TaskState, Unfinished};
 use windlass_model::{Model, PictureSource, Transcript};
-use windlass_skills::followed;
+use windlass_skills::skill_of_goal;
 
 pub use epoch::hypothetical;
 pub use estimate::Estimate;
@@ -36,9 +36,9 @@ pub use header::Header;
 pub use size::ContextSize;
 pub use turns::{ResultOf, Turn, TurnMessage, Turns};
 
-use queued::Queued;
+use queued::QueuedMessage;
 
-use crate::conversation::Conversation;
+use crate::conversation::ConversationStart;
 use crate::prompt::{self, CUT, FLUSHED, NOT_RUN, WITHHELD};
 
 /// The conversation so far, in the provider's own form and as the turns it is made from.
@@ -50,7 +50,7 @@ pub struct Context {
     turns: Turns,
     /// Skills that it read, or that a person called for.
     skills: BTreeSet<String>,
-    queued: Vec<Queued>,
+    queued: Vec<QueuedMessage>,
     estimate: Estimate,
     /// How large this epoch was when it began.
     opened_bytes: usize,
@@ -123,7 +123,7 @@ impl Context {
 
     /// The whole conversation, as a follow-up takes it over. Servers insist on a result for each call, so a
     /// call that never got one is said not to have run.
-    pub(crate) fn conversation(&self, state: &TaskState) -> Conversation {
+    pub(crate) fn conversation(&self, state: &TaskState) -> ConversationStart {
         let mut messages: Vec<_> = self.turns.messages(state).map(Cow::into_owned).collect();
         let open = state.last_reply.open_calls.iter().map(|open| &open.request);
         messages.extend(open.map(|call| Message::Tool {
@@ -132,9 +132,9 @@ impl Context {
             text: NOT_RUN.trim_end().to_owned(),
             is_error: true,
         }));
-        Conversation {
+        ConversationStart {
             messages,
-            said: self.turns.said().cloned().collect(),
+            said: self.turns.human_words().cloned().collect(),
             skills: self.skills.iter().cloned().collect(),
         }
     }
@@ -148,35 +148,39 @@ impl Context {
                     self.set_prelude(prelude, state);
                 }
                 if !changed.message.is_empty() {
-                    self.queue(Queued::plain(&changed.message), state);
+                    self.queue(QueuedMessage::plain(&changed.message), state);
                 }
             }
             Event::LlmResponse(response) => self.reply(response, state),
             Event::ToolResult(result) => self.result(result, state),
             Event::InjectionReceived(injection) => self.inject(injection, state),
             Event::DoomLoopDetected(detected) => {
-                self.queue(Queued::plain(&detected.message), state);
+                self.queue(QueuedMessage::plain(&detected.message), state);
             }
-            Event::CommandExited(exited) => self.queue(Queued::plain(&exited.message), state),
+            Event::CommandExited(exited) => {
+                self.queue(QueuedMessage::plain(&exited.message), state)
+            }
             Event::SandboxLost(lost) if lost.message.is_empty() => {}
-            Event::SandboxLost(lost) => self.queue(Queued::plain(&lost.message), state),
+            Event::SandboxLost(lost) => self.queue(QueuedMessage::plain(&lost.message), state),
             Event::MemoryFlush(flush) => {
                 if let Some(excerpt) = &flush.excerpt {
                     self.show_only(excerpt, state);
                 }
-                self.queue(Queued::ephemeral(&flush.message), state);
+                self.queue(QueuedMessage::ephemeral(&flush.message), state);
             }
             Event::CompactionEnd(end) => self.begin_epoch(end, state),
             Event::ReasoningDropped(_) => self.drop_reasoning(state),
-            Event::PlanAccepted(accepted) => self.queue(Queued::plain(&accepted.message), state),
+            Event::PlanAccepted(accepted) => {
+                self.queue(QueuedMessage::plain(&accepted.message), state)
+            }
             Event::VerificationEnded(ended) if !ended.message.is_empty() => {
-                self.queue(Queued::plain(&ended.message), state);
+                self.queue(QueuedMessage::plain(&ended.message), state);
             }
             Event::SubAgentComplete(complete) => {
                 if let Some(verdict) = complete.verdict.as_ref().filter(|verdict| !verdict.approved)
                 {
                     let text = prompt::audit_rejected(&verdict.by, &verdict.reason);
-                    self.queue(Queued::plain(&text), state);
+                    self.queue(QueuedMessage::plain(&text), state);
                 }
             }
             // The model reads nothing of the other kinds.
@@ -192,7 +196,7 @@ impl Context {
         for message in &start.context {
             self.open_with(message);
         }
-        self.turns.pin_earlier(&start.said);
+        self.turns.pin_earlier_messages(&start.said);
         self.skills.extend(start.followed_skills.iter().cloned());
         if first {
             self.opened_bytes = self.sent_bytes();
@@ -226,11 +230,13 @@ impl Context {
         self.begin_turn(Message::Assistant { text, calls, reasoning }, saving_notes);
         self.estimate.learn(&response.usage, prompt, self.sent_bytes());
         if saved {
-            self.queue(Queued::ephemeral(FLUSHED.trim_end()), state);
+            self.queue(QueuedMessage::ephemeral(FLUSHED.trim_end()), state);
         }
         match &state.last_reply.unfinished {
-            Some(Unfinished::Cut { .. }) => self.queue(Queued::plain(CUT.trim_end()), state),
-            Some(Unfinished::Withheld) => self.queue(Queued::plain(WITHHELD.trim_end()), state),
+            Some(Unfinished::Cut { .. }) => self.queue(QueuedMessage::plain(CUT.trim_end()), state),
+            Some(Unfinished::Withheld) => {
+                self.queue(QueuedMessage::plain(WITHHELD.trim_end()), state)
+            }
             None => {}
         }
     }
@@ -246,7 +252,10 @@ impl Context {
             let pictures = &result.outcome.pictures;
             if !pictures.is_empty() {
                 let text = prompt::pictures(&result.tool, pictures);
-                self.queued.push(Queued { pictures: pictures.clone(), ..Queued::plain(&text) });
+                self.queued.push(QueuedMessage {
+                    pictures: pictures.clone(),
+                    ..QueuedMessage::plain(&text)
+                });
             }
         }
         for fact in &result.outcome.facts {
@@ -257,7 +266,7 @@ impl Context {
         // The turns for saving notes are used up: what follows is work again, and the agent has to know.
         let was_saving = self.turns.recent().last().is_some_and(|turn| turn.flush);
         if was_saving && state.last_reply.open_calls.is_empty() && !state.compaction.is_flushing() {
-            self.queue(Queued::ephemeral(FLUSHED.trim_end()), state);
+            self.queue(QueuedMessage::ephemeral(FLUSHED.trim_end()), state);
         }
         self.release(state);
     }
@@ -284,14 +293,14 @@ impl Context {
 
     fn inject(&mut self, injection: &Injection, state: &TaskState) {
         if injection.injection_type == InjectionType::UserMessage {
-            self.skills.extend(followed(&injection.content).map(str::to_owned));
+            self.skills.extend(skill_of_goal(&injection.content).map(str::to_owned));
         }
-        if let Some(message) = Queued::injection(injection, state) {
+        if let Some(message) = QueuedMessage::injection(injection, state) {
             self.queue(message, state);
         }
     }
 
-    fn queue(&mut self, message: Queued, state: &TaskState) {
+    fn queue(&mut self, message: QueuedMessage, state: &TaskState) {
         self.queued.push(message);
         self.release(state);
     }
@@ -301,7 +310,8 @@ impl Context {
         if !state.last_reply.open_calls.is_empty() || self.transcript.is_none() {
             return;
         }
-        for Queued { text, pictures, pinned, ephemeral } in std::mem::take(&mut self.queued) {
+        for QueuedMessage { text, pictures, pinned, ephemeral } in std::mem::take(&mut self.queued)
+        {
             let message = Message::User { text, pictures };
             self.add(TurnMessage { message, call: None, ephemeral });
             if let Some(pinned) = pinned {

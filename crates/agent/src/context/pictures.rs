@@ -25,7 +25,7 @@ impl ContextSize<'_> {
 }
 
 /// Turns as they stay after a compaction: the newest pictures, and a note in place of each older one.
-pub(super) fn fade(turns: &mut [Turn], shrink: Option<usize>) {
+pub(super) fn replace_older_pictures(turns: &mut [Turn], shrink: Option<usize>) {
     let mut left = if shrink.is_some() { KEPT_WHEN_SHORTENED } else { KEPT };
     for entry in turns.iter_mut().rev().flat_map(|turn| turn.entries.iter_mut().rev()) {
         let Message::User { text, pictures } = &mut entry.message else { continue };
@@ -39,11 +39,11 @@ pub(super) fn fade(turns: &mut [Turn], shrink: Option<usize>) {
 
 /// The pictures that turns show.
 pub(super) fn of<'a>(turns: &'a [&Turn]) -> impl Iterator<Item = &'a Picture> {
-    turns.iter().flat_map(|turn| &turn.entries).flat_map(|entry| shown(&entry.message))
+    turns.iter().flat_map(|turn| &turn.entries).flat_map(|entry| pictures_of(&entry.message))
 }
 
 /// The pictures that a message shows.
-fn shown(message: &Message) -> &[Picture] {
+fn pictures_of(message: &Message) -> &[Picture] {
     match message {
         Message::User { pictures, .. } => pictures,
         Message::Assistant { .. } | Message::Tool { .. } => &[],

@@ -5,7 +5,7 @@ use windlass_core::picture::Picture;
 use windlass_core::state::TaskState;
 
 /// A message that waits.
-pub(super) struct Queued {
+pub(super) struct QueuedMessage {
     pub text: String,
     pub pictures: Vec<Picture>,
     /// What stays of it word for word, when its turn is dropped.
@@ -14,7 +14,7 @@ pub(super) struct Queued {
     pub ephemeral: bool,
 }
 
-impl Queued {
+impl QueuedMessage {
     pub fn plain(text: &str) -> Self {
         Self { text: text.to_owned(), pictures: Vec::new(), pinned: None, ephemeral: false }
     }
@@ -27,7 +27,7 @@ impl Queued {
     pub fn injection(injection: &Injection, state: &TaskState) -> Option<Self> {
         let text = injection.text_for_model()?;
         let pinned = match injection.injection_type {
-            InjectionType::UserMessage => Some(text.clone()),
+            _ if injection.is_from_person() => Some(text.clone()),
             InjectionType::HitlResponse => {
                 let question = injection.question.and_then(|id| state.question(id));
                 Some(question.map_or_else(
@@ -35,7 +35,9 @@ impl Queued {
                     |question| format!("You asked: {}\n{text}", question.question),
                 ))
             }
-            InjectionType::ExternalEvent | InjectionType::SystemControl => None,
+            InjectionType::UserMessage
+            | InjectionType::ExternalEvent
+            | InjectionType::SystemControl => None,
         };
         Some(Self { text, pictures: injection.pictures.clone(), pinned, ephemeral: false })
     }

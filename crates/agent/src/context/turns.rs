@@ -9,6 +9,7 @@ use windlass_core::state::TaskState;
 use windlass_core::text::{prefix, suffix};
 
 use super::{Header, pictures};
+use crate::prompt::ShortenedOutput;
 
 /// A conversation: how it was opened, what is left of earlier epochs, and the turns of this one.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -36,7 +37,7 @@ impl Turns {
     }
 
     /// What people said in the whole conversation, word for word, oldest first.
-    pub fn said(&self) -> impl Iterator<Item = &String> {
+    pub fn human_words(&self) -> impl Iterator<Item = &String> {
         self.header.said.iter().chain(self.recent.iter().flat_map(|turn| &turn.said))
     }
 
@@ -72,7 +73,7 @@ impl Turns {
         let (dropped, kept) = self.partition(end.kept_turns as usize);
         let next = |turn: &&Turn| turn.for_next_epoch(end.shrink_bytes, end.file.as_deref());
         let mut recent: Vec<Turn> = kept.iter().map(next).collect();
-        pictures::fade(&mut recent, end.shrink_bytes);
+        pictures::replace_older_pictures(&mut recent, end.shrink_bytes);
         Self {
             opening: self.opening.clone(),
             header: self.header.after_compaction(end, &dropped),
@@ -104,7 +105,7 @@ impl Turns {
     }
 
     /// Keeps what people said in the conversation that this one continues.
-    pub fn pin_earlier(&mut self, said: &[String]) {
+    pub fn pin_earlier_messages(&mut self, said: &[String]) {
         self.header.said.extend(said.iter().cloned());
     }
 
@@ -187,12 +188,8 @@ impl TurnMessage {
 
 /// A result of at most about `limit` bytes that says where the whole of it is.
 pub fn shrunk(text: &str, limit: usize, call: CallId, file: Option<&str>) -> String {
-    let whole = match file {
-        Some(file) => format!("the whole result is in {file}, under `{call}`"),
-        None => "the whole result could not be kept".to_owned(),
-    };
     // A notice of the tool itself is at the end, and points to its own file.
     let (head, tail) = (prefix(text, limit / 2), suffix(text, limit / 2));
     let left_out = text.len() - head.len() - tail.len();
-    format!("{head}\n[… {left_out} bytes left out to make room; {whole} …]\n{tail}")
+    ShortenedOutput { head, tail, left_out }.result(call, file)
 }

@@ -2,6 +2,7 @@
 
 use windlass_core::event::{Event, SubAgentComplete, SubAgentSpawn, SubAgentStatus};
 use windlass_core::outcome::{Fact, Outcome};
+use windlass_core::secrets::holds_mark;
 use windlass_core::state::{OpenCall, TaskState};
 use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_tools::output;
@@ -12,12 +13,13 @@ use crate::Error;
 use crate::calls::result;
 
 impl Delegation {
-    /// The event that a sub-agent has ended, and the result of its call.
+    /// The event that a sub-agent has ended, and the result of its call. `parent` is the task that started it.
     pub(super) fn result(
         &self,
         open: &OpenCall,
         spawn: &SubAgentSpawn,
         state: &TaskState,
+        parent: &TaskState,
     ) -> Result<Vec<Event>, Error> {
         let why = self.tree.store().tasks().get(spawn.task_id)?.and_then(|row| row.detail);
         let complete = complete(spawn, state, why);
@@ -26,7 +28,13 @@ impl Delegation {
             SubAgentStatus::Failed | SubAgentStatus::Timeout => Outcome::error(""),
         };
         let written = spawn.write_output_to.as_deref().filter(|_| !complete.output.is_empty());
-        let note = match written.map(|path| (path, self.write_output(open, path, &complete))) {
+        let write = |path| match holds_mark(&complete.output) {
+            true => Err("it holds a mark in place of a key".to_owned()),
+            false => self
+                .write_output(open, path, complete.output.as_bytes(), [parent, state])
+                .map_err(|error| error.to_string()),
+        };
+        let note = match written.map(|path| (path, write(path))) {
             None => String::new(),
             Some((path, Ok(fact))) => {
                 outcome = outcome.with(fact);
@@ -49,35 +57,52 @@ impl Delegation {
         Ok(std::iter::once(event).chain(result(open, outcome, duration_ms)).collect())
     }
 
+    /// Writes the output where that was decided when the sub-agent began. A version of the file that neither of the two
+    /// tasks knows is not replaced: another sub-agent may have written it, and believes that it is there.
     fn write_output(
         &self,
         open: &OpenCall,
         path: &str,
-        complete: &SubAgentComplete,
+        content: &[u8],
+        tasks: [&TaskState; 2],
     ) -> Result<Fact, windlass_tools::workspace::Error> {
         let workspace = &self.parts.world.workspace;
-        let current = workspace.write_target(path, Purpose::Agent)?;
-        let content = complete.output.as_bytes();
+        let before = workspace.hash(path)?;
         let hash = content_hash(content);
-        if current.hash.as_deref() != Some(&hash) {
+        let is_known =
+            |before: &String| tasks.iter().any(|task| task.files.known.get(path) == Some(before));
+        if before.as_ref().is_some_and(|before| *before != hash && !is_known(before)) {
+            return Err(windlass_tools::workspace::Error::Changed { path: path.to_owned() });
+        }
+        if before.as_ref() != Some(&hash) {
             workspace.replace(Replacement {
                 call: open.request.id,
-                path: &current.path,
-                before: current.hash.as_deref(),
+                path,
+                before: before.as_deref(),
                 content,
                 purpose: Purpose::Agent,
             })?;
         }
-        Ok(Fact::FileChanged { path: current.path, hash, diff: None })
+        Ok(Fact::FileChanged { path: path.to_owned(), hash, diff: None })
     }
 }
 
-/// What became of a sub-agent, and in whose words it was ended, if somebody's.
+/// How a sub-agent ended; `why` is the reason that a person or a limit gave for ending it.
 fn complete(spawn: &SubAgentSpawn, state: &TaskState, why: Option<String>) -> SubAgentComplete {
-    let status = match (state.status, state.reason) {
-        (TaskStatus::Done, _) => SubAgentStatus::Completed,
-        (_, StatusReason::Timeout) => SubAgentStatus::Timeout,
-        _ => SubAgentStatus::Failed,
+    let status = match state.status {
+        TaskStatus::Done => SubAgentStatus::Completed,
+        TaskStatus::Todo
+        | TaskStatus::Running
+        | TaskStatus::Verifying
+        | TaskStatus::Reviewing
+        | TaskStatus::Blocked
+        | TaskStatus::Paused
+        | TaskStatus::Retrying
+        | TaskStatus::Failed
+        | TaskStatus::Cancelled => match state.reason == StatusReason::Timeout {
+            true => SubAgentStatus::Timeout,
+            false => SubAgentStatus::Failed,
+        },
     };
     let error = match status {
         SubAgentStatus::Completed => None,
@@ -110,12 +135,12 @@ fn complete(spawn: &SubAgentSpawn, state: &TaskState, why: Option<String>) -> Su
 fn headline(complete: &SubAgentComplete) -> String {
     let (label, status) = (&complete.label, complete.status);
     let seconds = (complete.duration_ms + 500) / 1_000;
-    let tokens = grouped(complete.usage.total_tokens);
+    let tokens = with_commas(complete.usage.total_tokens);
     format!("Sub-agent \"{label}\" {status} in {seconds}s ({tokens} tokens).")
 }
 
 /// A number with a comma between groups of three digits.
-fn grouped(number: u64) -> String {
+fn with_commas(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (place, digit) in digits.chars().enumerate() {
@@ -134,7 +159,7 @@ mod tests {
     /// ES-243
     #[test]
     fn tokens_are_grouped_by_thousands() {
-        let texts = [0, 999, 1_000, 2_340, 1_234_567].map(grouped);
+        let texts = [0, 999, 1_000, 2_340, 1_234_567].map(with_commas);
         assert_eq!(texts, ["0", "999", "1,000", "2,340", "1,234,567"]);
     }
 }

@@ -16,17 +16,19 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use windlass_core::axes::{Axes, ModelMode};
-use windlass_core::command::{ExecutionConfig, HitlRequest, TaskCommand};
+use windlass_core::command::{ExecutionConfig, TaskCommand};
 use windlass_core::ending::Ending;
 use windlass_core::event::{Event, SubAgentSpawn, TaskCreated, ToolCall};
 use windlass_core::id::{CommandId, TaskId};
 use windlass_core::outcome::{Outcome, Recovery};
 use windlass_core::state::{OpenCall, TaskState};
-use windlass_core::status::{StatusReason, TaskStatus};
+use windlass_core::status::StatusReason;
 use windlass_core::text::one_line;
+use windlass_core::tool_name;
 use windlass_skills::{Viewer, fork};
 use windlass_store::Level;
-use windlass_tools::Spawned;
+use windlass_tools::SpawnArguments;
+use windlass_tools::workspace::Purpose;
 
 use self::run_children::ChildState;
 use self::tree::Tree;
@@ -56,7 +58,7 @@ struct Child {
 }
 
 /// How far the sub-agents of a batch have come.
-pub(crate) enum Delegated {
+pub(crate) enum DelegationProgress {
     /// All calls have their results.
     Finished,
     /// One of them cannot continue now; how the segment ends, unless the loop finds that itself.
@@ -76,7 +78,7 @@ impl Delegation {
         task: &Journal,
         mut call: ToolCall,
     ) -> Result<(ToolCall, SubAgentSpawn), Outcome> {
-        let given: Spawned = serde_json::from_value(call.arguments.clone())
+        let given: SpawnArguments = serde_json::from_value(call.arguments.clone())
             .map_err(|error| Outcome::error(format!("The arguments do not fit: {error}.")))?;
         let (state, settings) = (task.state(), &self.parts.settings);
         let timeout = given.timeout_seconds.map_or(settings.sub_agent_timeout, Duration::from_secs);
@@ -97,10 +99,16 @@ impl Delegation {
             axes: Axes { model_mode: model_mode.unwrap_or(state.axes.model_mode), ..state.axes },
             role: state.role,
             depth: state.created.depth + 1,
-            write_output_to: given.write_output_to,
+            write_output_to: given.write_output_to.map(|path| self.decided_path(path)),
         };
         call.recovery = Recovery::Reattach { id: spawn.task_id.to_string() };
         Ok((call, spawn))
+    }
+
+    /// Where a path leads now, as the gate has decided about it: a link that is put there later leads nowhere else.
+    fn decided_path(&self, path: String) -> String {
+        let found = self.parts.world.workspace.write_target(&path, Purpose::Agent);
+        found.map_or(path, |file| file.path)
     }
 
     /// The model of another mode, for a sub-agent (ES-235). One without a price would escape the budget.
@@ -128,7 +136,7 @@ impl Delegation {
         stop: &CancellationToken,
         spawns: Vec<Spawn>,
         skills: &[String],
-    ) -> Result<Delegated, Error> {
+    ) -> Result<DelegationProgress, Error> {
         let (children, started) = self.admit(spawns);
         let flushed = task.commit(started, Level::Synced).await?;
         self.create(&flushed, &children).await?;
@@ -136,20 +144,26 @@ impl Delegation {
         let halt = stop.child_token();
         let (states, interrupt) =
             self.run_children(&flushed, stop, &halt, &children, skills).await?;
-        if let Some(ending) = interrupt.and_then(|interrupt| self.time_limit.ending(interrupt)) {
-            return Ok(Delegated::Unfinished(Some(ending)));
+        if let Some(ending) =
+            interrupt.and_then(|interrupt| self.time_limit.segment_ending(interrupt))
+        {
+            return Ok(DelegationProgress::Unfinished(Some(ending)));
         }
-        if let Some(ending) = unfinished(&states) {
-            return Ok(Delegated::Unfinished(Some(ending)));
+        if let Some(ending) = unfinished_ending(&states) {
+            return Ok(DelegationProgress::Unfinished(Some(ending)));
         }
         if states.iter().any(|state| matches!(state, ChildState::Paused)) {
             // The loop finds a pause that reached only them in the mailbox.
             let shutdown = Ending::paused(StatusReason::Shutdown);
-            return Ok(Delegated::Unfinished(stop.is_cancelled().then_some(shutdown)));
+            return Ok(DelegationProgress::Unfinished(stop.is_cancelled().then_some(shutdown)));
+        }
+        if let Some(ending) = paused_ending(&children, &states) {
+            return Ok(DelegationProgress::Unfinished(Some(ending)));
         }
         let mut ended = states.into_iter().filter_map(|state| match state {
             ChildState::Ended(state) => Some(state),
             ChildState::Blocked { .. }
+            | ChildState::Held { .. }
             | ChildState::OverBudget
             | ChildState::Waiting(..)
             | ChildState::Paused => None,
@@ -159,25 +173,15 @@ impl Delegation {
             if let Some(outcome) = refused {
                 events.extend(result(&open, outcome, 0));
             } else if let Some(state) = ended.next() {
-                events.extend(self.result(&open, &spawn, &state)?);
+                events.extend(self.result(&open, &spawn, &state, task.state())?);
             }
         }
         task.commit(events, Level::Written).await?;
-        Ok(Delegated::Finished)
+        Ok(DelegationProgress::Finished)
     }
 
     pub fn tree(&self) -> &Arc<Tree> {
         &self.tree
-    }
-
-    /// Ends the agents below a task that ends for good, and its schedules.
-    pub async fn end_dependents(&self, task: TaskId, to: TaskStatus) -> Result<(), Error> {
-        self.tree.end_dependents(task, to).await
-    }
-
-    /// The first question that waits for a person below a task.
-    pub fn question_below(&self, task: TaskId) -> Result<Option<HitlRequest>, Error> {
-        Ok(self.tree.question_below(task)?.as_ref().map(HitlRequest::from))
     }
 
     /// Which of the sub-agents may start, and the events that start them.
@@ -202,14 +206,14 @@ impl Delegation {
 
     async fn create(&self, task: &Flushed<'_>, children: &[Child]) -> Result<(), Error> {
         for child in children.iter().filter(|child| child.refused.is_none()) {
-            self.tree.create(created(task.state(), child)).await?;
+            self.tree.create(child_created(task.state(), child)).await?;
         }
         Ok(())
     }
 }
 
 /// How a segment ends whose sub-agents cannot continue.
-fn unfinished(states: &[ChildState]) -> Option<Ending> {
+fn unfinished_ending(states: &[ChildState]) -> Option<Ending> {
     if states.iter().any(|state| matches!(state, ChildState::OverBudget)) {
         return Some(Ending::OverBudget);
     }
@@ -220,6 +224,7 @@ fn unfinished(states: &[ChildState]) -> Option<Ending> {
         ChildState::Waiting(reason, until) => Some((*until, *reason)),
         ChildState::Ended(_)
         | ChildState::Blocked { .. }
+        | ChildState::Held { .. }
         | ChildState::OverBudget
         | ChildState::Paused => None,
     });
@@ -227,16 +232,42 @@ fn unfinished(states: &[ChildState]) -> Option<Ending> {
     let detail = match reason {
         StatusReason::RateLimited => "the model server of a sub-agent asked to wait",
         StatusReason::ModelOutage => "the model server of a sub-agent does not answer",
-        _ => "a sub-agent cannot continue",
+        StatusReason::User
+        | StatusReason::Finished
+        | StatusReason::Question
+        | StatusReason::Budget
+        | StatusReason::Timeout
+        | StatusReason::Deadline
+        | StatusReason::Error
+        | StatusReason::Dependency
+        | StatusReason::Schedule
+        | StatusReason::MergeConflict
+        | StatusReason::AwaitingMessage
+        | StatusReason::ContextFull
+        | StatusReason::DiskFull
+        | StatusReason::Shutdown => "a sub-agent cannot continue",
     };
     Some(Ending::Waiting { reason, until, detail: detail.to_owned() })
 }
 
-fn created(parent: &TaskState, child: &Child) -> TaskCreated {
+/// How a segment ends in which nothing is left but sub-agents that a person has paused.
+fn paused_ending(children: &[Child], states: &[ChildState]) -> Option<Ending> {
+    let live = children.iter().filter(|child| child.refused.is_none());
+    let held = live.zip(states).filter(|(_, state)| matches!(state, ChildState::Held { .. }));
+    let labels: Vec<_> = held.map(|(child, _)| format!("`{}`", child.spawn.label)).collect();
+    let detail = match labels.as_slice() {
+        [] => return None,
+        [one] => format!("sub-agent {one} is paused"),
+        several => format!("sub-agents {} are paused", several.join(", ")),
+    };
+    Some(Ending::Paused { reason: StatusReason::User, detail: Some(detail) })
+}
+
+fn child_created(parent: &TaskState, child: &Child) -> TaskCreated {
     let spawn = &child.spawn;
     let before = &parent.created;
     let command = TaskCommand {
-        command_id: CommandId::derived(&spawn.call.to_string(), "spawn_agent"),
+        command_id: CommandId::derived(&spawn.call.to_string(), tool_name::SPAWN_AGENT),
         session_id: parent.command().session_id,
         task_id: spawn.task_id,
         goal: spawn.task.clone(),
@@ -270,10 +301,10 @@ mod tests {
     #[test]
     fn a_budget_comes_before_a_question_and_a_question_before_a_wait() {
         let wait = || ChildState::Waiting(StatusReason::RateLimited, Timestamp::UNIX_EPOCH);
-        let ending = unfinished(&[wait(), blocked(), ChildState::OverBudget]);
+        let ending = unfinished_ending(&[wait(), blocked(), ChildState::OverBudget]);
         assert!(matches!(ending, Some(Ending::OverBudget)), "{ending:?}");
-        assert!(matches!(unfinished(&[wait(), blocked()]), Some(Ending::Blocked)));
-        assert!(unfinished(&[ChildState::Paused]).is_none());
+        assert!(matches!(unfinished_ending(&[wait(), blocked()]), Some(Ending::Blocked)));
+        assert!(unfinished_ending(&[ChildState::Paused]).is_none());
     }
 
     #[test]
@@ -283,7 +314,7 @@ mod tests {
             ChildState::Waiting(StatusReason::ModelOutage, at(20)),
             ChildState::Waiting(StatusReason::RateLimited, at(10)),
         ];
-        match unfinished(&states) {
+        match unfinished_ending(&states) {
             Some(Ending::Waiting { reason: StatusReason::ModelOutage, until, .. }) => {
                 assert_eq!(until, at(20));
             }
@@ -296,7 +327,7 @@ mod tests {
         let parent = crate::testing::state("goal");
         let (open, spawn) =
             (crate::testing::open_call("spawn_agent", "{}"), crate::testing::spawn());
-        let created = created(&parent, &Child { open, spawn: spawn.clone(), refused: None });
+        let created = child_created(&parent, &Child { open, spawn: spawn.clone(), refused: None });
         assert_eq!(created.parent, Some(parent.id()));
         assert_eq!(created.command.session_id, parent.command().session_id);
         assert_eq!((created.depth, created.command.goal), (spawn.depth, spawn.task));

@@ -4,6 +4,7 @@
 //! Invariants:
 //! - All segments of all children are awaited here: when this returns, none of them runs.
 //! - A child that blocks is run again only when mail waits that its segment will take.
+//! - A child that a person has paused is run again only when they resume or end it.
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
@@ -11,6 +12,7 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 use windlass_core::id::{InjectionId, TaskId};
 use windlass_core::injection::{Control, Injection};
+use windlass_core::readiness::MailKind;
 use windlass_core::state::{Next, TaskState};
 use windlass_core::status::{StatusReason, TaskStatus};
 
@@ -25,6 +27,10 @@ pub(super) enum ChildState {
     Ended(Box<TaskState>),
     /// It waits for a person. Mail for one of these tasks lets it resume.
     Blocked {
+        on: Vec<TaskId>,
+    },
+    /// A person has paused it, or one below it. A decision about one of these tasks lets it resume.
+    Held {
         on: Vec<TaskId>,
     },
     /// The tree's budget is used up.
@@ -52,7 +58,7 @@ impl Delegation {
         let mut interrupt = None;
         let states = tokio::select! {
             states = &mut running => states,
-            found = watch.ended() => {
+            found = watch.wait_for_end_of_calls() => {
                 let found = found?;
                 interrupt = Some(found);
                 let why = match found {
@@ -67,7 +73,7 @@ impl Delegation {
                 }
                 running.await
             }
-            paused = watch.paused() => {
+            paused = watch.wait_for_pause() => {
                 paused?;
                 halt.cancel();
                 running.await
@@ -95,10 +101,12 @@ impl Delegation {
                 changed = mail.changed() => changed?,
             }
             for (place, state) in states.iter_mut().enumerate() {
-                if let Some(Ok(ChildState::Blocked { on })) = state
-                    && !halt.is_cancelled()
-                    && has_mail(&self.tree, on)?
-                {
+                let can_resume = match state {
+                    Some(Ok(ChildState::Blocked { on })) => has_mail(&self.tree, on)?,
+                    Some(Ok(ChildState::Held { on })) => has_decision(&self.tree, on)?,
+                    Some(_) | None => false,
+                };
+                if can_resume && !halt.is_cancelled() {
                     *state = None;
                     running.push(run(place));
                 }
@@ -120,9 +128,15 @@ impl Delegation {
         if history.state().status.is_terminal() {
             return Ok(ChildState::Ended(Box::new(history.into_state())));
         }
+        if is_held(history.state()) {
+            let on = self.with_descendants(id)?;
+            if !has_decision(tree, &on)? {
+                return Ok(ChildState::Held { on });
+            }
+        }
         let parts = self.parts.for_child(&child.spawn, skills.to_vec());
         let parts = match child.spawn.model_mode.and(parts.models.clone()) {
-            // What cannot be opened any more is replaced by its parent's, as if the call had named none.
+            // What can no longer be opened is replaced by its parent's, as if the call had named none.
             Some(models) => match models.source.open(history.state()) {
                 Ok(found) => parts.with_model(found, models.made_for),
                 Err(error) => {
@@ -143,20 +157,46 @@ impl Delegation {
         Ok(match (state.status, state.reason) {
             (TaskStatus::Blocked, StatusReason::Budget) => ChildState::OverBudget,
             (TaskStatus::Blocked, _) => {
-                let mut on = vec![id];
                 // Without a question of its own it waits for those below it, and takes their mail to them.
-                if !matches!(state.next(), Next::Wait(_)) {
-                    on.extend(tree.below(id)?.into_iter().map(|row| row.id));
-                }
+                let on = match state.next() {
+                    Next::Wait(_) => vec![id],
+                    Next::AskModel
+                    | Next::Compact
+                    | Next::RunCalls
+                    | Next::StartPlan
+                    | Next::Finish(_) => self.with_descendants(id)?,
+                };
                 ChildState::Blocked { on }
             }
-            (TaskStatus::Paused, reason) if reason.waits_for_its_time() => {
+            _ if is_held(state) => ChildState::Held { on: self.with_descendants(id)? },
+            (TaskStatus::Paused, reason) if reason.resumes_at_a_time() => {
                 ChildState::Waiting(reason, state.until.unwrap_or_else(|| journal.now()))
             }
-            (status, _) if status.is_terminal() => ChildState::Ended(Box::new(state.clone())),
-            _ => ChildState::Paused,
+            (TaskStatus::Done | TaskStatus::Failed | TaskStatus::Cancelled, _) => {
+                ChildState::Ended(Box::new(state.clone()))
+            }
+            (
+                TaskStatus::Todo
+                | TaskStatus::Running
+                | TaskStatus::Verifying
+                | TaskStatus::Reviewing
+                | TaskStatus::Paused
+                | TaskStatus::Retrying,
+                _,
+            ) => ChildState::Paused,
         })
     }
+
+    fn with_descendants(&self, task: TaskId) -> Result<Vec<TaskId>, Error> {
+        let below = self.tree.live_descendants(task)?.into_iter().map(|row| row.id);
+        Ok(std::iter::once(task).chain(below).collect())
+    }
+}
+
+/// Whether a person or its deadline has paused it, and not the end of the process.
+fn is_held(state: &TaskState) -> bool {
+    let by_signal = matches!(state.reason, StatusReason::User | StatusReason::Deadline);
+    state.status == TaskStatus::Paused && by_signal
 }
 
 async fn cancel(task: &Journal, child: TaskId, why: &str) -> Result<(), Error> {
@@ -168,6 +208,17 @@ async fn cancel(task: &Journal, child: TaskId, why: &str) -> Result<(), Error> {
         Ok(_) | Err(windlass_store::Error::TaskEnded { .. }) => Ok(()),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Whether a person has resumed or ended one of them since it was paused.
+fn has_decision(tree: &Tree, tasks: &[TaskId]) -> Result<bool, Error> {
+    for task in tasks {
+        let waiting = tree.store().mailbox().pending(*task)?;
+        if waiting.iter().any(|mail| MailKind::from(mail) == MailKind::Decision) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn has_mail(tree: &Tree, tasks: &[TaskId]) -> Result<bool, Error> {

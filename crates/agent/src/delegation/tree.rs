@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use jiff::Timestamp;
-use windlass_core::command::{HitlRequest, ResultStatus, TaskResult};
-use windlass_core::ending::{Ending, transition};
+use windlass_core::command::TaskResult;
+use windlass_core::ending::Ending;
+use windlass_core::error::ErrorDetails;
 use windlass_core::event::{Event, QuestionClosed, StatusChanged, TaskCreated};
 use windlass_core::id::TaskId;
+use windlass_core::message::Usage;
 use windlass_core::question::Question;
 use windlass_core::state::TaskState;
 use windlass_core::status::{StatusReason, TaskStatus};
@@ -15,11 +17,10 @@ use windlass_store::{Filter, Level, Owner, QuestionState, Store, Stream, TaskRow
 
 use crate::Error;
 use crate::billing::budget::{self, Budget};
+use crate::billing::{Billing, stopped_by_person};
 use crate::clock::Clock;
-use crate::conclude;
+use crate::conclude::{Conclusion, TreeAt};
 use crate::history::History;
-use crate::report;
-use crate::segment_end::checkpoint_of;
 
 /// How many agents there may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +29,15 @@ pub struct AgentLimits {
     pub max_depth: u32,
     /// How many one tree may start in all.
     pub max_agents: u32,
+}
+
+/// Whether another program may work on a task.
+pub enum ProgramCredit {
+    Granted,
+    /// Nothing is left: what asks a person, unless that was asked before.
+    UsedUp(Vec<Event>),
+    /// A person did not want to raise the budget.
+    Stopped(ErrorDetails),
 }
 
 /// A task and all agents below it, while one process drives them.
@@ -67,6 +77,32 @@ impl Tree {
         &self.budget
     }
 
+    /// Counts what another program used; the event that warns when a budget is nearly used up.
+    pub fn charge(&self, usage: &Usage) -> Option<Event> {
+        self.billing().charge(usage)
+    }
+
+    /// Whether a task that another program works on may continue: what people have granted to it counts.
+    pub fn credit(&self, task: &TaskState) -> ProgramCredit {
+        let billing = self.billing();
+        billing.sync_raises(task);
+        if let Some(error) = stopped_by_person(task) {
+            return ProgramCredit::Stopped(error);
+        }
+        if task.spending.hit.is_some() {
+            return ProgramCredit::UsedUp(Vec::new());
+        }
+        match billing.question(task, self.now()) {
+            asked if asked.is_empty() => ProgramCredit::Granted,
+            asked => ProgramCredit::UsedUp(asked),
+        }
+    }
+
+    fn billing(&self) -> Billing {
+        // What a program's next reply may take is not known, so nothing is reserved.
+        Billing::new(self.budget.clone(), 0)
+    }
+
     /// How many agents there may be.
     pub fn limits(&self) -> AgentLimits {
         self.limits
@@ -103,20 +139,9 @@ impl Tree {
         &self.store
     }
 
-    /// The first question that waits for a person below a task.
-    pub(crate) fn question_below(&self, task: TaskId) -> Result<Option<Question>, Error> {
-        for row in self.below(task)? {
-            let asked = self.store.questions().of(row.id)?;
-            if let Some(open) = asked.into_iter().find(|one| one.state == QuestionState::Open) {
-                return Ok(Some(open.question));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Ends the agents below a task that ends for good, and its schedules.
-    pub(crate) async fn end_dependents(&self, task: TaskId, to: TaskStatus) -> Result<(), Error> {
-        conclude::end_dependents(&self.owner, &self.store, self.now(), task, to).await
+    /// The tree now, for a task in it that ends.
+    pub(crate) fn at_now(&self) -> TreeAt<'_> {
+        TreeAt { owner: &self.owner, store: &self.store, now: self.now() }
     }
 
     /// Ends a segment of a task that no model works on: a run of a workflow, or another program's work.
@@ -127,36 +152,44 @@ impl Tree {
         ending: &Ending,
         message: Option<String>,
     ) -> Result<TaskResult, Error> {
-        let mut events = transition(state, ending);
-        let traces = self.store.dir().traces();
-        let mut result = report::result_of(state, state.work().active_ms(), ending, &traces);
-        result.final_message = message.or(result.final_message);
-        let to = ending.status_change(state).to;
-        self.end_dependents(state.id(), to).await?;
-        if result.status == ResultStatus::BlockedUser && result.hitl_request.is_none() {
-            result.hitl_request = self.question_below(state.id())?.as_ref().map(HitlRequest::from);
-        }
-        events.extend(checkpoint_of(state, to).await.map(Event::CheckpointMade));
-        events.push(Event::AgentEnd(Box::new(result.clone())));
+        let active_ms = state.work().active_ms();
+        let mut end = Conclusion::prepare(self.at_now(), state, ending, active_ms).await?;
+        end.result.final_message = message.or(end.result.final_message);
+        let (events, result) = end.into_segment_end(state).await;
         stream.append(self.now(), events, Level::Synced).await?;
         Ok(result)
     }
 
     /// The tasks below one that have not ended, oldest first.
-    pub fn below(&self, task: TaskId) -> Result<Vec<TaskRow>, Error> {
-        Ok(below(&self.store, self.owner.root(), task)?)
+    pub fn live_descendants(&self, task: TaskId) -> Result<Vec<TaskRow>, Error> {
+        Ok(live_descendants(&self.store, self.owner.root(), task)?)
     }
 }
 
-/// Ends every task below one that has ended for good, and closes what they asked.
-pub async fn cancel_below(
-    owner: &Owner,
+/// The first question that waits for a person below a task.
+pub(crate) fn question_below(
     store: &Store,
-    now: Timestamp,
+    root: TaskId,
+    task: TaskId,
+) -> Result<Option<Question>, Error> {
+    for row in live_descendants(store, root, task)? {
+        let asked = store.questions().of(row.id)?;
+        if let Some(open) = asked.into_iter().find(|one| one.state == QuestionState::Open) {
+            return Ok(Some(open.question));
+        }
+    }
+    Ok(None)
+}
+
+/// Ends every task below one that has ended for good, and closes what they asked. From their rows alone, and without
+/// a result: nobody waits for one, and a whole journal would be folded for each.
+pub(crate) async fn cancel_below(
+    tree: TreeAt<'_>,
     task: TaskId,
     why: &str,
 ) -> Result<(), windlass_store::Error> {
-    for row in below(store, owner.root(), task)? {
+    let TreeAt { owner, store, now } = tree;
+    for row in live_descendants(store, owner.root(), task)? {
         let asked = store.questions().of(row.id)?;
         let open = asked.into_iter().filter(|one| one.state == QuestionState::Open);
         let closed = open.map(|one| {
@@ -173,7 +206,11 @@ pub async fn cancel_below(
     Ok(())
 }
 
-fn below(store: &Store, root: TaskId, task: TaskId) -> Result<Vec<TaskRow>, windlass_store::Error> {
+fn live_descendants(
+    store: &Store,
+    root: TaskId,
+    task: TaskId,
+) -> Result<Vec<TaskRow>, windlass_store::Error> {
     let mut rows = store.tasks().list(&Filter { root: Some(root), ..Filter::default() })?;
     rows.reverse();
     let parent = |id: TaskId| rows.iter().find(|row| row.id == id).and_then(|row| row.parent_id);

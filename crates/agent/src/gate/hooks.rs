@@ -3,17 +3,19 @@
 //! Invariants:
 //! - A hook runs only where its skill is trusted: not a project's own before a person approved it (§15.13).
 //! - Closed by default: a hook that fails, hangs or cannot run refuses the call, and its output is the reason.
-//! - Hooks are part of the call they belong to: a call that starts again after a crash asks them again.
+//! - The hooks before a call run before it is journaled as started, and not again once it is: a call that starts again
+//!   after a crash does not run them again. The hooks after it run each time it ends.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use windlass_core::id::TaskId;
+use windlass_core::model_text::neutralize;
 use windlass_core::outcome::Outcome;
 use windlass_core::state::OpenCall;
 use windlass_core::text::one_line;
 use windlass_sandbox::{Command, Exit, Sandbox, Stdin};
-use windlass_skills::{Skill, When};
+use windlass_skills::{HookTime, Skill};
 
 use crate::prompt;
 
@@ -24,7 +26,7 @@ const HOOK_TIMEOUT: Duration = Duration::from_secs(60);
 const MAX_OUTPUT_BYTES: usize = 2000;
 
 /// Whether a skill's hooks may run.
-pub type Trusted = Arc<dyn Fn(&Skill) -> bool + Send + Sync>;
+pub type HookTrust = Arc<dyn Fn(&Skill) -> bool + Send + Sync>;
 
 /// Runs hooks in the agent's sandbox.
 pub(super) struct Hooks {
@@ -40,8 +42,8 @@ impl Hooks {
         task: TaskId,
         open: &OpenCall,
     ) -> Option<String> {
-        for (skill, command) in commands(skills, When::BeforeTool, names) {
-            let said = self.run_hook(skill, When::BeforeTool, command, task, open, None).await;
+        for (skill, command) in commands(skills, HookTime::BeforeTool, names) {
+            let said = self.run_hook(skill, HookTime::BeforeTool, command, task, open, None).await;
             if let Err(words) = said {
                 return Some(prompt::hook_refused(&skill.meta.name, &words));
             }
@@ -59,9 +61,10 @@ impl Hooks {
         outcome: &Outcome,
     ) -> Vec<String> {
         let mut remarks = Vec::new();
-        for (skill, command) in commands(skills, When::AfterTool, names) {
+        for (skill, command) in commands(skills, HookTime::AfterTool, names) {
             let outcome = Some(outcome);
-            let said = self.run_hook(skill, When::AfterTool, command, task, open, outcome).await;
+            let said =
+                self.run_hook(skill, HookTime::AfterTool, command, task, open, outcome).await;
             if let Err(words) = said {
                 remarks.push(prompt::hook_remark(&skill.meta.name, &words));
             }
@@ -72,7 +75,7 @@ impl Hooks {
     async fn run_hook(
         &self,
         skill: &Skill,
-        when: When,
+        when: HookTime,
         script: String,
         task: TaskId,
         open: &OpenCall,
@@ -114,7 +117,7 @@ impl Hooks {
             running.wait().await
         };
         let ((), ended) = tokio::join!(feed, listen);
-        let words = one_line(&String::from_utf8_lossy(&words), MAX_OUTPUT_BYTES);
+        let words = neutralize(&one_line(&String::from_utf8_lossy(&words), MAX_OUTPUT_BYTES));
         match ended.exit {
             Exit::Code(0) => Ok(()),
             Exit::Code(code) if words.is_empty() => Err(format!("exit code {code}")),
@@ -127,7 +130,7 @@ impl Hooks {
 /// The commands to run around a call of a tool with these names, skill by skill.
 fn commands<'a>(
     skills: &'a [Arc<Skill>],
-    when: When,
+    when: HookTime,
     names: &'a [&'a str],
 ) -> impl Iterator<Item = (&'a Skill, String)> {
     let of = move |skill: &'a Arc<Skill>| {

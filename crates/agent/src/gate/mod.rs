@@ -22,9 +22,7 @@ use windlass_core::planning::PlanTask;
 use windlass_core::policy::allow::AllowRule;
 use windlass_core::policy::decide::{effective_class, is_usable_in};
 use windlass_core::policy::denial::{Denial, DeniedCall};
-use windlass_core::policy::{
-    Class, Decision, GivenRules, PermissionRequest, Rules, Verdict, decide,
-};
+use windlass_core::policy::{Class, Decision, PermissionRequest, RuleSet, Rules, Verdict, decide};
 use windlass_core::question::{Permission, Question};
 use windlass_core::role::Role;
 use windlass_core::state::{OpenCall, TaskState};
@@ -34,16 +32,16 @@ use windlass_tools::{Executor, Prepared, Registry, Tool};
 
 use crate::parts::Parts;
 use crate::prompt;
+pub use hooks::HookTrust;
 use hooks::Hooks;
-pub use hooks::Trusted;
-use permission::{permission_given, permission_question};
+use permission::{CallAnswer, permission_question};
 use skill_limits::SkillLimits;
 
 /// Decides about calls.
 pub(crate) struct Gate {
     registry: Arc<Registry>,
-    /// What people decided beforehand.
-    given: GivenRules,
+    /// What people decided in advance.
+    rule_set: RuleSet,
     /// How deep agents nest; the main agent is 0.
     max_depth: u32,
     /// Whether an agent without a role is shown the tools for commitments; it can use them either way.
@@ -69,7 +67,7 @@ impl Gate {
         let settings = &parts.settings;
         Self {
             registry: parts.registry.clone(),
-            given: settings.rules.clone(),
+            rule_set: settings.rules.clone(),
             max_depth: settings.sub_agents.max_depth,
             shows_ledger: settings.shows_ledger,
             skills: SkillLimits {
@@ -93,7 +91,7 @@ impl Gate {
     }
 
     fn is_shown(&self, state: &TaskState, tool: &dyn Tool) -> bool {
-        self.offers(state, tool) && self.shows(state, tool)
+        self.offers(state, tool) && self.is_worth_showing(state, tool)
     }
 
     /// Whether the agent may start others (ES-241, O-16).
@@ -121,7 +119,8 @@ impl Gate {
     pub fn decide(&self, state: &TaskState, open: &OpenCall, prepared: &Prepared) -> Ruling {
         let tool = &open.request.name;
         let call = denied_call(prepared);
-        let permission = permission_given(state, open, prepared);
+        let mut answered = CallAnswer::of_call(state, open, prepared);
+        let permission = answered.permission.take();
         let rules = self.rules(state, open, prepared, permission.as_ref());
         let verdict = decide(&prepared.assessment, &state.axes, &rules);
         let check = risk_check(state, open, prepared, &verdict);
@@ -137,7 +136,7 @@ impl Gate {
             (Decision::Ask, Some(Permission::Allow | Permission::AllowAll) | None) => {
                 let (call, analysis) = (&prepared.assessment, prepared.analysis.as_deref());
                 let asked = PermissionRequest::new(tool, call, analysis, &state.axes, verdict.by);
-                let question = permission_question(state, open, prepared, asked);
+                let question = permission_question(state, open, prepared, answered, asked);
                 Ruling::Ask(check, question)
             }
             (Decision::Allow, _) => Ruling::Allowed(check),
@@ -145,7 +144,7 @@ impl Gate {
     }
 
     /// Decides about a command of the completion contract, which a person has let run (§15.13): the decision, and
-    /// what it comes to where it is denied.
+    /// its outcome where it is denied.
     pub fn decide_check(
         &self,
         state: &TaskState,
@@ -153,8 +152,8 @@ impl Gate {
         prepared: &Prepared,
     ) -> (RiskCheck, Option<Outcome>) {
         let (tool, analysis) = (&open.request.name, prepared.analysis.as_deref());
-        let given = self.given.rules_for(tool, &prepared.assessment, analysis, &state.axes);
-        let rules = Rules { approved: true, ..given };
+        let rules = self.rule_set.rules_for(tool, &prepared.assessment, analysis, &state.axes);
+        let rules = Rules { approved: true, ..rules };
         let verdict = decide(&prepared.assessment, &state.axes, &rules);
         let check = risk_check(state, open, prepared, &verdict);
         let denied = || Outcome::denied(Denial::new(tool, denied_call(prepared), &verdict));
@@ -164,7 +163,7 @@ impl Gate {
 
     /// The skills that this agent, or an agent above it, was started to follow.
     pub fn followed_skills(&self, state: &TaskState) -> Vec<String> {
-        self.skills.followed(state)
+        self.skills.active_skills(state)
     }
 
     /// The skills with hooks for one of these calls. `read` are skills that the agent was given on the way.
@@ -216,7 +215,7 @@ impl Gate {
     }
 
     /// Whether a tool is worth its place in the prompt.
-    fn shows(&self, state: &TaskState, tool: &dyn Tool) -> bool {
+    fn is_worth_showing(&self, state: &TaskState, tool: &dyn Tool) -> bool {
         let is_ledger = tool.min_class().0 == Class::Ledger;
         !is_ledger || self.shows_ledger || state.role.is_some()
     }
@@ -245,15 +244,15 @@ impl Gate {
             None => rule.covers_tool(tool, class),
         };
         let scopes = self.skills.scopes(state);
-        let unknown = scopes.iter().find(|(_, scope)| !self.given.scopes.contains_key(scope));
+        let unknown = scopes.iter().find(|(_, scope)| !self.rule_set.scopes.contains_key(scope));
         let informs = matches!(class, Class::Read | Class::Note | Class::Ledger);
         let unscoped =
             unknown.filter(|_| !informs).map(|(skill, scope)| prompt::unknown_scope(skill, scope));
-        let given = match scopes.is_empty() {
-            true => Cow::Borrowed(&self.given),
-            false => {
-                Cow::Owned(self.given.with_scopes(scopes.iter().map(|(_, scope)| scope.as_str())))
-            }
+        let rule_set = match scopes.is_empty() {
+            true => Cow::Borrowed(&self.rule_set),
+            false => Cow::Owned(
+                self.rule_set.with_scopes(scopes.iter().map(|(_, scope)| scope.as_str())),
+            ),
         };
         Rules {
             filtered: self
@@ -266,7 +265,7 @@ impl Gate {
             auditor: state.role == Some(Role::Auditor),
             session_rule: state.allow_rules.iter().any(covered),
             approved: matches!(permission, Some(Permission::Allow | Permission::AllowAll)),
-            ..given.rules_for(tool, &prepared.assessment, analysis, &state.axes)
+            ..rule_set.rules_for(tool, &prepared.assessment, analysis, &state.axes)
         }
     }
 

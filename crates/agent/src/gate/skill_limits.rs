@@ -9,10 +9,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use windlass_core::state::TaskState;
-use windlass_skills::{Skill, SkillRegistry, When, followed};
+use windlass_skills::{HookTime, Skill, SkillRegistry, skill_of_goal};
 use windlass_tools::Tool;
 
-use super::Trusted;
+use super::HookTrust;
 use crate::prompt;
 
 /// The skills of one agent.
@@ -22,13 +22,13 @@ pub(super) struct SkillLimits {
     /// Skills that the agents above it follow: it may do no more than they (C-12).
     pub bound_by: Vec<String>,
     /// Whose hooks may run.
-    pub trusted: Trusted,
+    pub trusted: HookTrust,
 }
 
 impl SkillLimits {
     /// The skills that are this agent's whole work, and that of those above it.
-    pub fn followed(&self, state: &TaskState) -> Vec<String> {
-        let own = followed(&state.command().goal).map(str::to_owned);
+    pub fn active_skills(&self, state: &TaskState) -> Vec<String> {
+        let own = skill_of_goal(&state.command().goal).map(str::to_owned);
         self.bound_by.iter().cloned().chain(own).collect()
     }
 
@@ -38,7 +38,7 @@ impl SkillLimits {
             return None;
         }
         let skills = self.skills.current();
-        let followed = self.followed(state);
+        let followed = self.active_skills(state);
         let mut followed = followed.iter().filter_map(|name| skills.get(name));
         let skill = followed.find(|skill| !skill.allows(&tool.names()))?;
         let tools = skill.meta.allowed_tools.as_deref().unwrap_or_default();
@@ -48,7 +48,7 @@ impl SkillLimits {
     /// The policy scopes that the skills which this agent follows run under, each with the skill that names it.
     pub fn scopes(&self, state: &TaskState) -> Vec<(String, String)> {
         let skills = self.skills.current();
-        let followed = self.followed(state);
+        let followed = self.active_skills(state);
         let followed = followed.iter().filter_map(|name| skills.get(name));
         let scope =
             |skill: &Skill| Some((skill.meta.name.clone(), skill.meta.genesis_scope.clone()?));
@@ -63,7 +63,7 @@ impl SkillLimits {
         calls: impl IntoIterator<Item = Vec<&'a str>>,
     ) -> Vec<Arc<Skill>> {
         let skills = self.skills.current();
-        let followed = self.followed(state);
+        let followed = self.active_skills(state);
         let read = read.into_iter().map(|name| name.as_str());
         let names: BTreeSet<&str> = followed.iter().map(String::as_str).chain(read).collect();
         let all = names.into_iter().filter_map(|name| skills.shared(name));
@@ -75,7 +75,7 @@ impl SkillLimits {
         let matches =
             |skill: &Skill, when| tools.iter().any(|tool| !skill.hooks(when, tool).is_empty());
         bound.retain(|skill| {
-            let any = matches(skill, When::BeforeTool) || matches(skill, When::AfterTool);
+            let any = matches(skill, HookTime::BeforeTool) || matches(skill, HookTime::AfterTool);
             any && (self.trusted)(skill)
         });
         bound

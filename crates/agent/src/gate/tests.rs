@@ -17,7 +17,7 @@ fn gate() -> Gate {
     let sandbox = windlass_sandbox::Host::new(path.clone(), path, &[], &[]).unwrap();
     Gate {
         registry: Arc::new(Registry::builtin()),
-        given: GivenRules::none(),
+        rule_set: RuleSet::none(),
         max_depth: 1,
         shows_ledger: false,
         skills: SkillLimits {
@@ -86,13 +86,13 @@ fn an_answer_counts_only_for_the_call_it_was_asked_about() {
 }
 
 #[test]
-fn in_a_read_only_mode_no_rule_and_no_server_has_an_effect() {
+fn no_rule_and_no_server_has_an_effect_in_read_only_modes() {
     let mut state = state("goal");
     state.axes.permission_profile = PermissionProfile::Unrestricted;
     state.axes.work_mode = WorkMode::Review;
     state.allow_rules = vec![AllowRule::Class { class: Class::Publish }];
     let gate = Gate {
-        given: GivenRules { standing: vec![Pattern::new("mcp*").unwrap()], ..GivenRules::none() },
+        rule_set: RuleSet { standing: vec![Pattern::new("mcp*").unwrap()], ..RuleSet::none() },
         ..gate()
     };
     for tool in ["write", "mcp__files__write", "spawn_agent", "bash", "forged"] {

@@ -1,6 +1,6 @@
 //! The whole context that a model sees, at the moments that matter. One page each, for review.
 
-use windlass_testkit::{play_context, play_first_request};
+use windlass_testkit::{play, play_context, play_first_request};
 
 /// ES-124, ES-125, ES-405…415
 #[tokio::test]
@@ -245,4 +245,18 @@ async fn a_background_command_has_a_handle() {
           - say: started
     ";
     insta::assert_snapshot!(play_context(script).await);
+}
+
+/// What a turn leaves running ends with it, and both the person and the agent read so.
+#[tokio::test]
+async fn a_background_command_that_ends_with_its_task_is_reported() {
+    let script = "
+        goal: start it
+        replies:
+          - bash: {command: sleep 600, background: true}
+          - say: started
+    ";
+    let journal = play(script).await;
+    let line = journal.lines().find(|line| line.contains("command_exited")).unwrap();
+    assert!(line.contains("(`sleep 600`) has ended: s"), "{line}");
 }

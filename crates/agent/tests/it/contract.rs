@@ -21,7 +21,7 @@ fn result(stage: &Stage, task: TaskId) -> TaskResult {
 
 /// AX-008, AX-010: three checks of which one fails at first; its output is read, fixed, and then judged.
 #[tokio::test]
-async fn what_fails_goes_back_with_its_output_and_the_fixed_work_is_reviewed() {
+async fn a_failed_check_goes_back_and_the_fixed_work_is_reviewed() {
     let script = "
         goal: make it
         contract:
@@ -46,9 +46,12 @@ async fn what_fails_goes_back_with_its_output_and_the_fixed_work_is_reviewed() {
         "{}",
         stage.journal(task)
     );
-    let told = stage.server.requests()[2].json().to_string();
-    assert!(told.contains("the door is not blue") && told.contains("exited with 3"), "{told}");
-    assert!(!told.contains("size:"), "what passed is not mentioned: {told}");
+    let sent_text = stage.server.requests()[2].json().to_string();
+    assert!(
+        sent_text.contains("the door is not blue") && sent_text.contains("exited with 3"),
+        "{sent_text}"
+    );
+    assert!(!sent_text.contains("size:"), "what passed is not mentioned: {sent_text}");
     let contract = result(&stage, task).contract.unwrap();
     assert!(contract.passed && contract.attempts == 2, "{contract:?}");
     let names: Vec<_> = contract.checks.iter().map(|check| check.name.as_str()).collect();
@@ -75,8 +78,8 @@ async fn rejected_work_goes_back_to_the_agent() {
     ";
     let stage = Stage::set(script);
     let task = stage.play().await;
-    let told = stage.server.requests()[1].json().to_string();
-    assert!(told.contains("it squeaks"), "{told}");
+    let sent_text = stage.server.requests()[1].json().to_string();
+    assert!(sent_text.contains("it squeaks"), "{sent_text}");
     assert_eq!(*statuses(&stage, task).last().unwrap(), TaskStatus::Done);
     assert_eq!(result(&stage, task).final_message.as_deref(), Some("done better"));
 }
@@ -133,8 +136,8 @@ async fn a_catastrophic_check_is_denied_and_fails() {
     ";
     let stage = Stage::set(script);
     stage.play().await;
-    let told = stage.server.requests()[1].json().to_string();
-    assert!(told.contains("clean") && told.contains("DENIED"), "{told}");
+    let sent_text = stage.server.requests()[1].json().to_string();
+    assert!(sent_text.contains("clean") && sent_text.contains("DENIED"), "{sent_text}");
 }
 
 /// AX-011: no commitment, no evidence, not handed in: each is said.
@@ -152,12 +155,12 @@ async fn commitments_that_the_contract_wants_are_asked_for() {
     let stage = Stage::set(script);
     stage.play().await;
     let requests = stage.server.requests();
-    let told = |at: usize| requests[at].json().to_string();
-    assert!(told(1).contains("there must be at least 1 of this work"), "{}", told(1));
+    let sent_text = |at: usize| requests[at].json().to_string();
+    assert!(sent_text(1).contains("there must be at least 1 of this work"), "{}", sent_text(1));
     assert!(
-        told(3).contains("has no evidence") && told(3).contains("must be submitted"),
+        sent_text(3).contains("has no evidence") && sent_text(3).contains("must be submitted"),
         "{}",
-        told(3)
+        sent_text(3)
     );
 }
 
@@ -225,10 +228,11 @@ async fn an_auditor_rejects_and_then_approves() {
         "{}",
         stage.journal(task)
     );
-    let told = stage.server.requests();
-    let told = told.iter().map(|request| request.json().to_string());
+    let sent_text = stage.server.requests();
+    let sent_text = sent_text.iter().map(|request| request.json().to_string());
     assert!(
-        told.into_iter()
+        sent_text
+            .into_iter()
             .any(|request| request.contains("rejected it") && request.contains("the door is red"))
     );
 }

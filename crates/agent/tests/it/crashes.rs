@@ -20,7 +20,7 @@ async fn a_command_that_a_crash_interrupts_has_an_unknown_outcome() {
      4 risk_check         bash edit allow
      5 tool_call          bash
      6 agent_start        start it
-     7 tool_result        unknown: UNKNOWN OUTCOME: the program that runs your tools was interrupted whil…
+     7 tool_result        unknown: UNKNOWN OUTCOME: the program that runs your tools was interrupted afte…
      8 llm_response       say: I check first
      9 status_changed     running → done (finished)
     10 agent_end          COMPLETED

@@ -102,7 +102,7 @@ fn scene(mode: &str) -> String {
 }
 
 #[tokio::test]
-async fn no_attempt_of_the_corpus_has_an_effect_in_a_read_only_mode() {
+async fn no_attempt_of_the_corpus_has_an_effect_in_read_only_modes() {
     for mode in ["plan", "review", "research"] {
         let stage = Stage::set(&scene(mode));
         let before = files(&stage.workspace());
@@ -120,7 +120,7 @@ async fn no_attempt_of_the_corpus_has_an_effect_in_a_read_only_mode() {
 }
 
 #[tokio::test]
-async fn a_denial_in_a_read_only_mode_names_the_mode_and_the_way_out() {
+async fn a_denial_by_a_read_only_mode_says_how_to_leave_it() {
     let script = "
         goal: look
         mode: plan
@@ -136,10 +136,10 @@ async fn a_denial_in_a_read_only_mode_names_the_mode_and_the_way_out() {
     let journal = stage.journal(task);
     assert!(journal.contains("update_plan note allow"), "{journal}");
     let requests = stage.server.requests();
-    let told = requests.last().unwrap().json().to_string();
+    let sent_text = requests.last().unwrap().json().to_string();
     for words in ["work mode `plan` is read-only", "the work mode to `build`", "creates `made.txt`"]
     {
-        assert!(told.contains(words), "{words} is not in {told}");
+        assert!(sent_text.contains(words), "{words} is not in {sent_text}");
     }
 }
 
@@ -166,15 +166,15 @@ async fn a_sub_agent_works_in_the_read_only_mode_of_its_parent() {
 }
 
 #[tokio::test]
-async fn only_read_only_modes_are_told_so_in_the_prompt() {
-    for (mode, told) in
+async fn only_the_prompts_of_read_only_modes_say_so() {
+    for (mode, is_read_only) in
         [("plan", true), ("review", true), ("research", true), ("build", false), ("repair", false)]
     {
         let script =
             format!("goal: look\nmode: {mode}\ncontrol: assisted\nreplies: [{{say: seen}}]");
         let request = play_first_request(&script).await;
-        assert_eq!(request.contains("The mode is read-only"), told, "{mode}");
+        assert_eq!(request.contains("The mode is read-only"), is_read_only, "{mode}");
         let tools = request.lines().find(|line| line.contains("Your tools, ")).unwrap();
-        assert_eq!(!tools.contains("`write`"), told, "{mode}: {tools}");
+        assert_eq!(!tools.contains("`write`"), is_read_only, "{mode}: {tools}");
     }
 }

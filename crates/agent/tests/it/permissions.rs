@@ -143,7 +143,7 @@ async fn allow_all_covers_the_same_command_from_then_on() {
 
 /// O-23
 #[tokio::test]
-async fn the_calls_behind_a_question_wait_and_run_in_order() {
+async fn the_calls_after_a_question_wait_and_run_in_order() {
     let script = "
         goal: clean up
         files: {old.txt: x}

@@ -126,7 +126,7 @@ fn sound(stage: &Stage, before: &BTreeMap<String, String>, what: &str) {
 }
 
 #[tokio::test]
-async fn no_forged_call_and_no_sub_agent_has_an_effect_in_plan_mode() {
+async fn forged_calls_and_sub_agents_have_no_effect_in_plan_mode() {
     let replies: String = CALLS
         .iter()
         // A look in between, so that the guard against repetition stays out of it.

@@ -72,8 +72,8 @@ async fn forged_calls_of_an_architect_are_denied_with_the_reason() {
         assert!(journal.contains(denied), "{denied}: {journal}");
     }
     assert!(!stage.workspace().join("made.txt").exists());
-    let told = stage.server.requests().last().unwrap().json().to_string();
-    assert!(told.contains("`bash` is not a tool of the architect role"), "{told}");
+    let sent_text = stage.server.requests().last().unwrap().json().to_string();
+    assert!(sent_text.contains("`bash` is not a tool of the architect role"), "{sent_text}");
     let promised = stage.store.commitments().list(&CommitmentFilter::default()).unwrap();
     assert_eq!(promised[0].title, "make the file");
 }
@@ -220,8 +220,8 @@ async fn an_executor_whose_claim_is_lost_leaves_the_role() {
     stage.coordinator.inbox().answer(question, "blue", "ada").await.unwrap();
     stage.drive(task).await;
     let journal = stage.journal(task);
-    assert!(journal.contains("the commitment is not claimed any more"), "{journal}");
+    assert!(journal.contains("the commitment is no longer claimed"), "{journal}");
     assert!(!stage.workspace().join("made.txt").exists(), "{journal}");
-    let told = stage.server.requests().last().unwrap().json().to_string();
-    assert!(!told.contains("EXECUTOR MODE"), "{told}");
+    let sent_text = stage.server.requests().last().unwrap().json().to_string();
+    assert!(!sent_text.contains("EXECUTOR MODE"), "{sent_text}");
 }

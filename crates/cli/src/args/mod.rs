@@ -69,7 +69,7 @@ pub struct ConversationArgs {
     /// Kind of work: chat, plan, build, review, repair or research [default: chat]
     #[arg(long, value_name = "MODE", value_parser = values::one_of(WorkMode::ALL, WorkMode::as_str), hide_possible_values = true)]
     pub mode: Option<WorkMode>,
-    /// How far it goes alone: manual, assisted or autonomous [default: manual]
+    /// How much it does on its own: manual, assisted or autonomous [default: manual]
     #[arg(long, value_name = "CONTROL", value_parser = values::one_of(RunControl::ALL, RunControl::as_str), hide_possible_values = true)]
     pub control: Option<RunControl>,
     /// What it may do without asking: restricted, normal, trusted or unrestricted
@@ -116,7 +116,7 @@ impl Args {
         {
             let words = format!(
                 "`--{option}` before a command is for the conversation that `windlass` opens\n\n\
-                 hint: write it behind the command, as `windlass {command} --{option}`, or leave `{command}` out"
+                 hint: write it after the command, as `windlass {command} --{option}`, or leave `{command}` out"
             );
             return Err(parser.error(ErrorKind::ArgumentConflict, words));
         }
@@ -124,7 +124,7 @@ impl Args {
     }
 }
 
-/// An option of the conversation that stands before a command. Some commands have options of the same name.
+/// An option of the conversation, given before a command. Some commands have options of the same name.
 fn conversation_option(parser: &clap::Command, words: &[OsString]) -> Option<String> {
     let options = ConversationArgs::augment_args(clap::Command::new("windlass"));
     let mut rest = words.get(1..)?;
@@ -221,13 +221,13 @@ pub struct RunArgs {
     /// A rule that the agent must follow; may be repeated
     #[arg(long, value_name = "TEXT")]
     pub constraint: Vec<String>,
-    /// Fail after this much active time: seconds, or such as 30m [default: no limit]
+    /// Fail after this much active time: seconds, or a time such as `30m` [default: no limit]
     #[arg(long, value_name = "TIME", value_parser = values::seconds, allow_hyphen_values = true)]
     pub timeout: Option<u64>,
     /// Fail after this many steps (replies with tool calls) [default: 200]
     #[arg(long, value_name = "N", value_parser = values::whole::<u32>, allow_hyphen_values = true)]
     pub max_iterations: Option<u32>,
-    /// Ask before it and its sub-agents cost more than this [default: no limit]
+    /// Ask before the task and its sub-agents cost more than this [default: no limit]
     #[arg(long, value_name = "USD", value_parser = values::dollars, allow_hyphen_values = true)]
     pub budget: Option<f64>,
     /// The model's context window in tokens [default: what is known of the model]
@@ -236,7 +236,7 @@ pub struct RunArgs {
     /// Kind of work: chat, plan, build, review, repair or research [default: build]
     #[arg(long, value_name = "MODE", value_parser = values::one_of(WorkMode::ALL, WorkMode::as_str), hide_possible_values = true)]
     pub mode: Option<WorkMode>,
-    /// How far it goes alone: manual, assisted or autonomous
+    /// How much it does on its own: manual, assisted or autonomous
     /// [default: autonomous; assisted with --mode plan]
     #[arg(long, value_name = "CONTROL", value_parser = values::one_of(RunControl::ALL, RunControl::as_str), hide_possible_values = true)]
     pub control: Option<RunControl>,
@@ -270,7 +270,7 @@ pub struct RunArgs {
     pub sandbox: SandboxArgs,
     /// How to print
     #[command(flatten)]
-    pub printing: Printing,
+    pub printing: PrintOptions,
 }
 
 /// What belongs to the workspace beyond the directory and its repository.
@@ -306,7 +306,7 @@ pub struct SandboxArgs {
 
 /// How a run is printed.
 #[derive(Debug, Clone, Default, ClapArgs)]
-pub struct Printing {
+pub struct PrintOptions {
     /// Print events as JSON, one per line, the result last
     #[arg(long, conflicts_with_all = ["print", "quiet"])]
     pub json: bool,
@@ -321,7 +321,7 @@ pub struct Printing {
     pub verbose: bool,
 }
 
-impl Printing {
+impl PrintOptions {
     /// Whether progress is printed.
     pub fn shows_progress(&self) -> bool {
         !(self.json || self.quiet || self.print)
@@ -333,7 +333,7 @@ impl Printing {
 pub struct ResumeArgs {
     /// The task: its id or any unique suffix of it; without, the last one of this directory
     pub task: Option<String>,
-    /// Another model from now on, as `provider/model` or `script:FILE`
+    /// Another model from now on: PROVIDER/NAME or script:FILE
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
     /// Where effects happen
@@ -341,14 +341,14 @@ pub struct ResumeArgs {
     pub sandbox: SandboxArgs,
     /// How to print
     #[command(flatten)]
-    pub printing: Printing,
+    pub printing: PrintOptions,
 }
 
 /// Arguments of `serve` and `worker`.
 #[derive(Debug, ClapArgs)]
 pub struct ServeArgs {
     /// How many tasks run at once [default: `coordinator.worker_tasks`]
-    #[arg(long, value_name = "N", value_parser = values::at_least_one)]
+    #[arg(long, value_name = "N", value_parser = values::at_least_one, allow_hyphen_values = true)]
     pub tasks: Option<usize>,
     /// Where effects happen
     #[command(flatten)]

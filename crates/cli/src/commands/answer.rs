@@ -6,7 +6,7 @@ use windlass_term::numbers;
 
 use super::drive::drive;
 use super::{AppContext, Execute, Start, mail};
-use crate::args::Printing;
+use crate::args::PrintOptions;
 use crate::failure::Failure;
 use crate::show;
 
@@ -17,21 +17,22 @@ pub struct Answer {
     /// The question or its task: the id or any unique suffix of it
     pub question: String,
     /// The answer: `y`, `n`, an option or its number, an amount, or your own words
+    #[arg(allow_negative_numbers = true)]
     pub text: String,
     /// Resume the task in this process after answering
     #[arg(long)]
     pub resume: bool,
     /// How to print, with `--resume`
     #[command(flatten)]
-    pub printing: Printing,
+    pub printing: PrintOptions,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   windlass answer q_01J9… \"use the staging database\"
-  windlass answer 7K2M 1 --resume     by its task, an option's number; resume
+  windlass answer 7K2M 1 --resume     option 1 of its question; then resume
   windlass answer 7K2M \"no, move it aside instead\"
-                                      deny, with a word to the agent";
+                                      deny, and say what to do instead";
 
 impl Execute for Answer {
     fn execute(self, start: Start) -> Result<u8, Failure> {
@@ -47,7 +48,7 @@ pub(super) fn answer(app: &AppContext, args: &Answer) -> Result<u8, Failure> {
     }
     app.runtime.block_on(async {
         let task = coordinator.inbox().answer(question, &args.text, &app.environment.user()).await;
-        let task = task.map_err(|error| refused(app, error))?;
+        let task = task.map_err(|error| refusal(app, error))?;
         if args.resume {
             let driven = drive(app, task, &args.printing).await;
             let Some(pid) = driven.as_ref().err().and_then(Failure::driver) else { return driven };
@@ -61,7 +62,7 @@ pub(super) fn answer(app: &AppContext, args: &Answer) -> Result<u8, Failure> {
 }
 
 /// Why an answer was not taken. The time of an earlier one is shown as its age.
-fn refused(app: &AppContext, error: windlass_coordinator::Error) -> Failure {
+fn refusal(app: &AppContext, error: windlass_coordinator::Error) -> Failure {
     let Some(earlier) = error.earlier_answer() else { return error.into() };
     let Answered { by, text, at } = earlier;
     let by = if by == app.environment.user() { String::new() } else { format!(" by {by}") };

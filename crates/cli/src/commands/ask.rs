@@ -4,7 +4,7 @@ use std::io::{self, BufRead as _};
 
 use anyhow::Context as _;
 use windlass_coordinator::views::OpenQuestion;
-use windlass_coordinator::{Error, Settled};
+use windlass_coordinator::{Error, QuestionOutcome};
 use windlass_core::id::QuestionId;
 use windlass_core::question::Answer;
 use windlass_core::shown::shown;
@@ -16,12 +16,12 @@ use crate::failure::Failure;
 use crate::show::{self, task_page};
 
 /// What became of a question.
-pub(super) enum Answered {
+pub(super) enum AskOutcome {
     /// The task can continue.
     Yes,
     /// The person left; the command that answers has been printed.
     No,
-    /// Nobody needs to answer any more: somebody has ended the task.
+    /// Nobody needs to answer it now: somebody has ended the task.
     Over,
 }
 
@@ -31,8 +31,8 @@ pub(super) async fn inline(
     app: &AppContext,
     question: QuestionId,
     interrupts: &mut Interrupts,
-) -> Result<Answered, Failure> {
-    let Some(asked) = app.coordinator.inbox().get(question)? else { return Ok(Answered::Over) };
+) -> Result<AskOutcome, Failure> {
+    let Some(asked) = app.coordinator.inbox().get(question)? else { return Ok(AskOutcome::Over) };
     show_question(app, &asked);
     let mut prompt = Prompt::open(app.style).context("the terminal cannot be read")?;
     loop {
@@ -44,14 +44,14 @@ pub(super) async fn inline(
         let Some(line) = line else {
             drop(prompt);
             show::note(&format!("\n{}", show::answer_with(&asked.row.question).join("\n")));
-            return Ok(Answered::No);
+            return Ok(AskOutcome::No);
         };
         if line.trim().is_empty() {
             continue;
         }
         let user = app.environment.user();
         match app.coordinator.inbox().answer(question, &line, &user).await {
-            Ok(_) => return Ok(Answered::Yes),
+            Ok(_) => return Ok(AskOutcome::Yes),
             Err(error @ Error::NotAnOption { .. }) => {
                 show::note(
                     &app.style
@@ -77,21 +77,21 @@ pub(super) fn show_question(app: &AppContext, asked: &OpenQuestion) {
 }
 
 /// Resolves when somebody has answered the question from elsewhere, or ended what it is about.
-async fn settled_elsewhere(app: &AppContext, question: QuestionId) -> Result<Answered, Failure> {
+async fn settled_elsewhere(app: &AppContext, question: QuestionId) -> Result<AskOutcome, Failure> {
     match app.coordinator.inbox().wait_until_settled(question).await? {
-        Settled::Answered(Answer { by, text, .. }) => {
+        QuestionOutcome::Answered(Answer { by, text, .. }) => {
             show::note(&shown(&format!("\nanswered by {by}: {text}")));
-            Ok(Answered::Yes)
+            Ok(AskOutcome::Yes)
         }
-        Settled::Closed => {
+        QuestionOutcome::Closed => {
             show::note("");
-            Ok(Answered::Over)
+            Ok(AskOutcome::Over)
         }
     }
 }
 
 /// Asks for a yes; anything else is a no.
-pub(super) fn confirmed(question: &str) -> bool {
+pub(super) fn confirm(question: &str) -> bool {
     prompt::forget_what_was_typed();
     prompt::print(&format!("{question} [y/N] "));
     let mut line = String::new();

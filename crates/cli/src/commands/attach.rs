@@ -2,36 +2,40 @@
 
 use anyhow::Context as _;
 use clap::Args;
-use windlass_coordinator::{TaskFeed, Update, Uptake};
-use windlass_core::command::{ResultStatus, TaskResult};
-use windlass_core::event::{Event, Record};
-use windlass_core::id::TaskId;
+use windlass_coordinator::views::Attendance;
+use windlass_coordinator::{MessageReader, TaskFeed, Update};
+use windlass_core::command::TaskResult;
+use windlass_core::event::Event;
+use windlass_core::id::{QuestionId, TaskId};
 use windlass_core::state::TaskState;
 
+use super::attendance::{self, Looks};
 use super::interrupts::Interrupts;
 use super::steering::Steering;
-use super::{AppContext, Execute, Start, ask, drive};
-use crate::args::Printing;
+use super::{AppContext, Execute, Start, ask, drive, named_task};
+use crate::args::PrintOptions;
 use crate::failure::{self, Failure};
 use crate::show::{self, Screen, note};
 
-/// Watch a task that runs elsewhere; a line that you type is sent to it
+/// Watch a task that runs elsewhere; lines that you type are sent to it
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Attach {
-    /// The task: its id or any unique suffix of it
-    pub task: String,
+    /// The task: its id or any unique suffix of it; without, the last one of this directory
+    pub task: Option<String>,
     /// How to print
     #[command(flatten)]
-    pub printing: Printing,
+    pub printing: PrintOptions,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  windlass attach 7K2M                as `run` shows it
+  windlass attach                     the last task of this directory
+  windlass attach 7K2M                shown as `run` shows it
 
 A line that you type is a message to the task, and its questions can be answered
-here. Ctrl-C detaches; the task continues.";
+here. Ctrl-C detaches; the task continues. If nobody works on the task, attach
+says so and exits: with 3 if the task has a question, else with 4.";
 
 /// Events before now that are shown, so that one sees what it is about.
 const RECENT: usize = 20;
@@ -43,26 +47,28 @@ impl Execute for Attach {
     }
 }
 
-/// What the task does next.
-enum Stands {
-    /// It ended, or stands still until a person resumes it.
+/// Why a task is not watched any more.
+enum NextStep {
+    /// It ended, or is stopped until a person resumes it.
     Ended(Box<TaskResult>),
+    /// It waits for an answer. Where a person was asked here and left, the question has been shown.
+    Asks { question: QuestionId, is_shown: bool },
     /// The person has left.
     Detached,
-    /// It could continue, and no process drives it.
-    Unattended,
+    /// It could continue, and nobody works on it.
+    Unattended(Attendance),
 }
 
 async fn attach(app: &AppContext, args: &Attach) -> Result<u8, Failure> {
-    let tasks = app.coordinator.tasks();
-    follow(app, tasks.root(tasks.find(&args.task)?)?, &args.printing, RECENT).await
+    let task = named_task::find_or_last(app, args.task.as_deref())?;
+    follow(app, app.coordinator.tasks().root(task)?, &args.printing, RECENT).await
 }
 
 /// Watches a task that another process drives, from so many events before now.
 pub(super) async fn follow(
     app: &AppContext,
     task: TaskId,
-    printing: &Printing,
+    printing: &PrintOptions,
     recent: usize,
 ) -> Result<u8, Failure> {
     let tasks = app.coordinator.tasks();
@@ -76,118 +82,135 @@ pub(super) async fn follow(
     let steering = Steering::begin(app, task, screen.is_live());
     recent.iter().for_each(|record| screen.event(record));
     let seen = records.last().map_or(0, |record| record.seq);
-    let last = records.iter().rev().find_map(result_of);
     let mut feed = match screen.shows_sub_agents() {
         true => app.coordinator.feed().follow_all(task, seen)?,
         false => app.coordinator.feed().follow(task, seen),
     };
     feed.watch_process(tasks.driving_process(task)?);
-    let is_over = |result: &TaskResult| result.status != ResultStatus::BlockedUser;
-    let stands = match last.filter(is_over) {
-        Some(result) if !is_at_work(app, task)? => Stands::Ended(Box::new(result)),
-        Some(_) | None => {
-            let watched = Watched { app, task, printing, steering };
-            watch(watched, &mut screen, feed, &mut interrupts).await?
-        }
-    };
-    match stands {
-        Stands::Detached => {
-            screen.clear();
-            note(&format!("detached; it continues. Watch it again with: windlass attach {task}"));
-            Ok(0)
-        }
-        Stands::Unattended => {
-            screen.clear();
-            note(&format!("it is not running; resume it with: windlass resume {task}"));
-            Ok(0)
-        }
-        Stands::Ended(result) => {
-            drive::end(app, &mut screen, &result)?;
-            Ok(failure::exit_code(&result))
-        }
-    }
+    let watched = AttachedTask { app, task, printing, steering };
+    let next = watch(watched, &mut screen, feed, &mut interrupts).await?;
+    screen.clear();
+    leave(app, task, &mut screen, next)
 }
 
-/// Whether a process drives it, or will without a person.
-fn is_at_work(app: &AppContext, task: TaskId) -> Result<bool, Failure> {
-    let details = app.coordinator.tasks().details(task)?;
-    let row = &details.view.row;
-    Ok(!row.status.is_terminal() && !details.view.is_resumable())
+/// Prints the state of a task that is not watched any more, and gives the exit code.
+fn leave(
+    app: &AppContext,
+    task: TaskId,
+    screen: &mut Screen,
+    next: NextStep,
+) -> Result<u8, Failure> {
+    let result = app.coordinator.tasks().last_result(task)?;
+    match next {
+        NextStep::Detached => {
+            match attendance::words(app.coordinator.tasks().attendance(task)?, task) {
+                Some(words) => note(&format!("detached; {words}")),
+                None => note(&format!(
+                    "detached; it continues. Watch it again with: windlass attach {task}"
+                )),
+            }
+        }
+        NextStep::Unattended(found) => {
+            if let Some(words) = attendance::words(found, task) {
+                note(&app.style.wrap_note(&words));
+            }
+            return Ok(failure::PAUSED);
+        }
+        NextStep::Asks { question, is_shown } => {
+            if !is_shown {
+                drive::end_with_question(app, screen, result.as_ref(), question)?;
+            }
+            return drive::blocked_code(app, task);
+        }
+        NextStep::Ended(result) => {
+            drive::end(app, screen, &result)?;
+            return Ok(failure::exit_code(&result));
+        }
+    }
+    Ok(0)
 }
 
 /// What is watched, and how a person steers it.
-struct Watched<'a> {
+struct AttachedTask<'a> {
     app: &'a AppContext,
     task: TaskId,
-    printing: &'a Printing,
+    printing: &'a PrintOptions,
     steering: Steering<'a>,
 }
 
 async fn watch(
-    watched: Watched<'_>,
+    watched: AttachedTask<'_>,
     screen: &mut Screen,
     mut feed: TaskFeed,
     interrupts: &mut Interrupts,
-) -> Result<Stands, Failure> {
-    let Watched { app, task, printing, mut steering } = watched;
+) -> Result<NextStep, Failure> {
+    let AttachedTask { app, task, printing, mut steering } = watched;
     let mut frames = tokio::time::interval(show::FRAME);
+    let mut looks = Looks::at(task);
     let live = screen.is_live();
-    let mut ended = open_result(app, task)?;
+    let can_ask = app.style.can_ask && !printing.json;
     loop {
-        if let Some(result) = ended.take() {
-            let asks = result.status == ResultStatus::BlockedUser;
-            match &result.hitl_request {
-                Some(asked) if asks && app.style.can_ask && !printing.json => {
-                    drop(steering);
-                    screen.clear();
-                    match ask::inline(app, asked.request_id, interrupts).await? {
-                        ask::Answered::Yes => {
-                            let uptake = app.coordinator.messages().wait_for_uptake(task).await?;
-                            if uptake == Uptake::AfterResume {
-                                return Ok(Stands::Unattended);
-                            }
-                        }
-                        ask::Answered::No => return Ok(Stands::Detached),
-                        ask::Answered::Over => return Ok(Stands::Ended(Box::new(result))),
-                    }
-                    steering = Steering::begin(app, task, live);
-                }
-                _ if is_at_work(app, task)? => {}
-                _ => return Ok(Stands::Ended(Box::new(result))),
-            }
-        }
-        tokio::select! {
-            update = feed.next() => match update? {
-                Update::Event(record) => {
-                    screen.event(&record);
-                    if record.task == task {
-                        ended = result_of(&record);
-                        if matches!(record.event, Event::AgentStart(_)) {
+        let attendance = tokio::select! {
+            update = feed.next() => {
+                match update? {
+                    Update::Event(record) => {
+                        screen.event(&record);
+                        if record.task == task && matches!(record.event, Event::AgentStart(_)) {
                             // Another process may have taken it over.
                             feed.watch_process(app.coordinator.tasks().driving_process(task)?);
                         }
                     }
+                    Update::Preview(preview) => screen.preview(&preview),
                 }
-                Update::Preview(preview) => screen.preview(&preview),
-            },
-            _ = frames.tick(), if live => screen.tick(),
-            keys = steering.keys() => steering.take(keys, screen).await,
-            _ = interrupts.recv() => return Ok(Stands::Detached),
+                continue;
+            }
+            looked = looks.next(app) => looked?,
+            _ = frames.tick(), if live => {
+                screen.tick();
+                continue;
+            }
+            keys = steering.keys() => {
+                steering.take(keys, screen).await;
+                continue;
+            }
+            _ = interrupts.recv() => return Ok(NextStep::Detached),
+        };
+        if attendance == Attendance::Attended {
+            continue;
         }
-    }
-}
-
-/// The result of a task that is blocked on a question now; no event announces it again.
-fn open_result(app: &AppContext, task: TaskId) -> Result<Option<TaskResult>, Failure> {
-    let tasks = app.coordinator.tasks();
-    let asked = !app.coordinator.inbox().below(task)?.is_empty();
-    let is_driven = tasks.driving_process(task)?.is_some();
-    Ok(if asked && !is_driven { tasks.last_result(task)? } else { None })
-}
-
-fn result_of(record: &Record) -> Option<TaskResult> {
-    match &record.event {
-        Event::AgentEnd(result) if result.task_id == record.task => Some(result.as_ref().clone()),
-        _ => None,
+        while let Some(record) = feed.next_committed()? {
+            screen.event(&record);
+        }
+        match attendance {
+            Attendance::Attended => {}
+            Attendance::Asks(question) if can_ask => {
+                drop(steering);
+                screen.clear();
+                match ask::inline(app, question, interrupts).await? {
+                    ask::AskOutcome::Yes => {
+                        let uptake = app.coordinator.messages().wait_for_uptake(task).await?;
+                        if uptake == MessageReader::AfterResume {
+                            return Ok(NextStep::Unattended(Attendance::Abandoned));
+                        }
+                    }
+                    ask::AskOutcome::No => return Ok(NextStep::Asks { question, is_shown: true }),
+                    ask::AskOutcome::Over => {}
+                }
+                looks.wait_again();
+                steering = Steering::begin(app, task, live);
+            }
+            Attendance::Asks(question) => return Ok(NextStep::Asks { question, is_shown: false }),
+            Attendance::AtRest => {
+                let last = app.coordinator.tasks().last_result(task)?;
+                return Ok(match last {
+                    Some(result) => NextStep::Ended(Box::new(result)),
+                    // It was paused before it began.
+                    None => NextStep::Unattended(Attendance::Abandoned),
+                });
+            }
+            Attendance::Abandoned | Attendance::NoService => {
+                return Ok(NextStep::Unattended(attendance));
+            }
+        }
     }
 }

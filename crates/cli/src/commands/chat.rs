@@ -22,19 +22,19 @@ use windlass_core::shown::shown_line;
 use super::goal::Goal;
 use super::interrupts::Interrupts;
 use super::{AppContext, Execute, Start, ask};
-use crate::args::{ConversationArgs, Printing};
+use crate::args::{ConversationArgs, PrintOptions};
 use crate::failure::{self, Failure};
 use crate::show::{self, note, replies};
 use crate::wiring::Project;
-use input::{Input, NextLine};
+use input::{ChatInput, NextLine};
 pub(super) use opening::{Opening, open_app};
-use work::Ended;
+use work::WorkEnd;
 
 /// Talk with an agent: a line is a message, `/help` lists the commands
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Chat {
-    /// What to say first
+    /// The first message
     pub message: Option<String>,
     /// Which conversation, and how
     #[command(flatten)]
@@ -67,16 +67,16 @@ impl Chat {
 impl Execute for Chat {
     fn execute(self, start: Start) -> Result<u8, Failure> {
         let (app, project) = open_app(start, &self.conversation)?;
-        app.runtime.block_on(Conversation::open(&app, &project, &self)?.talk())
+        app.runtime.block_on(ChatLoop::open(&app, &project, &self)?.talk())
     }
 }
 
 /// A conversation at this terminal or pipe.
-struct Conversation<'a> {
+struct ChatLoop<'a> {
     app: &'a AppContext,
     args: &'a Chat,
     opening: Opening,
-    printing: Printing,
+    printing: PrintOptions,
     user: String,
     /// The exit code that the last work left.
     code: u8,
@@ -84,13 +84,17 @@ struct Conversation<'a> {
     shown: Option<QuestionId>,
 }
 
-impl<'a> Conversation<'a> {
+impl<'a> ChatLoop<'a> {
     fn open(app: &'a AppContext, project: &Project, args: &'a Chat) -> Result<Self, Failure> {
         Ok(Self {
             app,
             args,
             opening: Opening::check(app, project, &args.conversation)?,
-            printing: Printing { quiet: args.quiet, verbose: args.verbose, ..Printing::default() },
+            printing: PrintOptions {
+                quiet: args.quiet,
+                verbose: args.verbose,
+                ..PrintOptions::default()
+            },
             user: app.environment.user(),
             code: 0,
             shown: None,
@@ -101,10 +105,10 @@ impl<'a> Conversation<'a> {
         self.opening.coordinator.session(self.opening.session)
     }
 
-    /// Reads lines and works on them until there are none.
+    /// Reads lines and works on them until the input ends.
     async fn talk(mut self) -> Result<u8, Failure> {
         let mut interrupts = Interrupts::listen().context("Ctrl-C cannot be listened for")?;
-        let mut input = Input::open(self.app.style).context("standard input cannot be read")?;
+        let mut input = ChatInput::open(self.app.style).context("standard input cannot be read")?;
         self.greet()?;
         self.opening.take_over_flags(&self.args.conversation).await?;
         if let Some(first) = &self.args.message {
@@ -137,6 +141,10 @@ impl<'a> Conversation<'a> {
                     show::error(&failure);
                     self.say_how_to_answer(asked)?;
                     self.code = failure.code;
+                    if asked.is_some() && !slash::is_command(&line) {
+                        // No answer: it waits as before, and is shown again.
+                        (self.code, self.shown) = (failure::BLOCKED, None);
+                    }
                     None
                 }
             };
@@ -167,7 +175,8 @@ impl<'a> Conversation<'a> {
         message.print_notices();
         // Which model reads it may change with the message.
         let pictures = message.keep_pictures(&self.opening.coordinator, Some(true))?;
-        let talk = Talk { pictures, ..self.message(message.with_attachments()) };
+        let shown = message.shown_text(line);
+        let talk = Talk { shown, pictures, ..self.message(message.with_attachments()) };
         let sent = self.session().conversation().send(talk).await?;
         Ok(Some(sent.task()))
     }
@@ -196,7 +205,7 @@ impl<'a> Conversation<'a> {
     /// A session that is continued may have been left in the middle of something.
     async fn finish_what_was_begun(
         &mut self,
-        input: &mut Input,
+        input: &mut ChatInput,
         interrupts: &mut Interrupts,
     ) -> Result<(), Failure> {
         let Some(task) = self.session().state().ok().and_then(|state| state.conversation) else {
@@ -214,7 +223,7 @@ impl<'a> Conversation<'a> {
     fn open_question(&self) -> Result<Option<QuestionId>, Failure> {
         let Ok(state) = self.session().state() else { return Ok(None) };
         let Some(task) = state.conversation else { return Ok(None) };
-        let open = self.opening.coordinator.inbox().below(task)?;
+        let open = self.opening.coordinator.inbox().open_in_tree(task)?;
         Ok(open.first().map(|asked| asked.row.question.id))
     }
 
@@ -244,14 +253,14 @@ impl<'a> Conversation<'a> {
     async fn work_on(
         &mut self,
         task: TaskId,
-        input: &mut Input,
+        input: &mut ChatInput,
         interrupts: &mut Interrupts,
     ) -> Result<(), Failure> {
         match work::work(self, task, input, interrupts).await {
-            Ok(Ended::Waits(code)) => self.code = code,
-            Ok(Ended::Asks(question)) => {
+            Ok(WorkEnd::Waits(code)) => self.code = code,
+            Ok(WorkEnd::Asks(question)) => {
                 self.show_question(Some(question))?;
-                self.code = QUESTION;
+                self.code = failure::BLOCKED;
             }
             Err(failure) => {
                 show::error(&failure);
@@ -284,6 +293,3 @@ impl<'a> Conversation<'a> {
         code
     }
 }
-
-/// A question is open: the exit code of `run`.
-const QUESTION: u8 = 3;

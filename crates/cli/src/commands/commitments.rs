@@ -2,7 +2,6 @@
 
 mod page;
 
-use std::io::Read as _;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
@@ -11,26 +10,27 @@ use windlass_coordinator::{CommitmentFilter, GivenEvidence, NewCommitment};
 use windlass_core::commitment::{CommitmentState, EvidenceKind, MAX_EVIDENCE_BYTES, Order};
 use windlass_core::id::{CommitmentId, TaskId};
 use windlass_core::shown::shown_line;
+use windlass_skills::regular;
 
 use super::{AppContext, Execute, Start};
 use crate::args::values;
 use crate::failure::Failure;
 use crate::show::{note, out, out_json};
-use crate::wiring::place::Placed;
+use crate::wiring::place::TaskDirectories;
 
-/// List promised work, claim it, prove it, hand it in, judge it
+/// List promised work, claim it, prove it, submit it, judge it
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Commitments {
     #[command(subcommand)]
-    pub action: Action,
+    pub action: CommitmentsAction,
     /// Print the result as JSON
     #[arg(long, global = true)]
     pub json: bool,
 }
 
 #[derive(Debug, Subcommand)]
-pub enum Action {
+pub enum CommitmentsAction {
     /// List commitments, the newest first
     List {
         /// Only those in this state: open, claimed, submitted or approved
@@ -60,7 +60,7 @@ pub enum Action {
     },
     /// Add evidence to a commitment
     Capture(Capture),
-    /// Hand in a commitment that you have claimed and proven
+    /// Submit a commitment that you have claimed and proven
     Submit {
         /// Its id or any unique suffix of it
         id: String,
@@ -68,7 +68,7 @@ pub enum Action {
         #[arg(long, default_value = "")]
         summary: String,
     },
-    /// Approve what somebody else has handed in
+    /// Approve what somebody else has submitted
     Approve {
         /// Its id or any unique suffix of it
         id: String,
@@ -76,7 +76,7 @@ pub enum Action {
         #[arg(long, default_value = "")]
         reason: String,
     },
-    /// Reject what somebody else has handed in; it goes back to them
+    /// Reject what somebody else has submitted; it goes back to them
     Reject {
         /// Its id or any unique suffix of it
         id: String,
@@ -88,7 +88,7 @@ pub enum Action {
     Release {
         /// Its id or any unique suffix of it
         id: String,
-        /// Why
+        /// Why it is released
         #[arg(long, default_value = "")]
         reason: String,
     },
@@ -102,16 +102,16 @@ pub struct Capture {
     /// What it is: test_output, diff, file, url, screenshot or note
     #[arg(long = "type", value_name = "TYPE", value_parser = values::one_of(EvidenceKind::ALL, EvidenceKind::as_str), hide_possible_values = true)]
     pub kind: EvidenceKind,
-    /// A file
+    /// A file that is the evidence
     #[arg(long)]
     pub path: Option<PathBuf>,
-    /// A text
+    /// A text that is the evidence
     #[arg(long, conflicts_with = "path")]
     pub content: Option<String>,
-    /// An address
+    /// An address that shows it
     #[arg(long)]
     pub url: Option<String>,
-    /// What it shows
+    /// What the evidence shows
     #[arg(long, default_value = "")]
     pub description: String,
 }
@@ -125,21 +125,31 @@ Examples:
   windlass commitments submit 7K2P --summary 'done, with tests'
   windlass commitments reject 7K2P --reason 'the refresh token is untested'
 
-Nobody approves what they have claimed or handed in themselves.";
+Nobody approves what they have claimed or submitted themselves.";
 
 impl Execute for Commitments {
     fn execute(self, start: Start) -> Result<u8, Failure> {
-        let app = start.app()?;
+        let app = start.app_for_work()?;
         match self.action {
-            Action::List { state } => list(&app, state, self.json),
-            Action::Show { id, evidence } => show(&app, &id, evidence.as_deref(), self.json),
-            Action::Commit { title, body } => commit(&app, title, body, self.json),
-            Action::Capture(given) => capture(&app, given, self.json),
-            Action::Claim { id } => act(&app, &id, Order::Claim, self.json),
-            Action::Submit { id, summary } => act(&app, &id, Order::Submit(summary), self.json),
-            Action::Approve { id, reason } => act(&app, &id, Order::Approve(reason), self.json),
-            Action::Reject { id, reason } => act(&app, &id, Order::Reject(reason), self.json),
-            Action::Release { id, reason } => act(&app, &id, Order::Release(reason), self.json),
+            CommitmentsAction::List { state } => list(&app, state, self.json),
+            CommitmentsAction::Show { id, evidence } => {
+                show(&app, &id, evidence.as_deref(), self.json)
+            }
+            CommitmentsAction::Commit { title, body } => commit(&app, title, body, self.json),
+            CommitmentsAction::Capture(given) => capture(&app, given, self.json),
+            CommitmentsAction::Claim { id } => act(&app, &id, Order::Claim, self.json),
+            CommitmentsAction::Submit { id, summary } => {
+                act(&app, &id, Order::Submit(summary), self.json)
+            }
+            CommitmentsAction::Approve { id, reason } => {
+                act(&app, &id, Order::Approve(reason), self.json)
+            }
+            CommitmentsAction::Reject { id, reason } => {
+                act(&app, &id, Order::Reject(reason), self.json)
+            }
+            CommitmentsAction::Release { id, reason } => {
+                act(&app, &id, Order::Release(reason), self.json)
+            }
         }
     }
 }
@@ -152,10 +162,11 @@ fn list(app: &AppContext, state: Option<CommitmentState>, json: bool) -> Result<
         return Ok(0);
     }
     if rows.is_empty() {
-        note("nothing is promised; `windlass commitments commit TITLE` promises something");
+        note("there are no commitments; make one with `windlass commitments commit TITLE`");
         return Ok(0);
     }
-    page::print_list(&rows, app.coordinator.now());
+    let home = app.environment.variables.get("HOME").map_or("", String::as_str);
+    page::print_list(&rows, app.coordinator.now(), home);
     Ok(0)
 }
 
@@ -185,7 +196,8 @@ fn show(app: &AppContext, id: &str, evidence: Option<&str>, json: bool) -> Resul
 
 fn commit(app: &AppContext, title: String, body: String, json: bool) -> Result<u8, Failure> {
     let here = std::env::current_dir().map_err(anyhow::Error::from)?;
-    let placed = Placed::of_directory(&app.environment, &here, TaskId::new(Timestamp::now()));
+    let placed =
+        TaskDirectories::of_directory(&app.environment, &here, TaskId::new(Timestamp::now()));
     let project = Some(placed.top.display().to_string());
     let new = NewCommitment { title, body, session: None, project };
     let user = app.environment.user();
@@ -237,21 +249,6 @@ fn read(path: &std::path::Path) -> Result<Vec<u8>, Failure> {
         let words = format!("`{}` {problem}", path.display());
         Failure::usage(words, "name a file that you can read with `--path FILE`")
     };
-    let size =
-        std::fs::metadata(path).map_err(|error| wrong(format!("cannot be read: {error}")))?;
-    if size.len() > MAX_EVIDENCE_BYTES as u64 {
-        return Err(wrong(format!("is larger than {MAX_EVIDENCE_BYTES} bytes")));
-    }
-    let mut bytes = Vec::new();
-    let file = std::fs::File::open(path);
-    let read =
-        file.and_then(|file| file.take(MAX_EVIDENCE_BYTES as u64 + 1).read_to_end(&mut bytes));
-    match read {
-        // A device has no size of its own.
-        Ok(length) if length > MAX_EVIDENCE_BYTES => {
-            Err(wrong(format!("is larger than {MAX_EVIDENCE_BYTES} bytes")))
-        }
-        Ok(_) => Ok(bytes),
-        Err(error) => Err(wrong(format!("cannot be read: {error}"))),
-    }
+    regular::read(path, MAX_EVIDENCE_BYTES as u64)
+        .map_err(|error| wrong(format!("cannot be read: {error}")))
 }

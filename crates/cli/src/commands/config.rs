@@ -7,9 +7,11 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use windlass_core::shown::shown_line;
+use windlass_skills::regular;
 use windlass_term::{Table, TerminalStyle};
 
 use super::{Execute, Start};
+use crate::args::values;
 use crate::config::{Config, ConfigError, ConfigErrors, File, Row, Sources, edit, read};
 use crate::failure::Failure;
 use crate::show::{self, note, out, out_json};
@@ -23,7 +25,7 @@ pub struct ShowConfig {
     #[command(subcommand)]
     pub action: Option<ConfigAction>,
     /// The directory whose project file is read
-    #[arg(long, value_name = "DIR", default_value = ".")]
+    #[arg(long, value_name = "DIR", default_value = ".", value_parser = values::directory())]
     pub workspace: PathBuf,
     /// Show only settings that differ from their default
     #[arg(long)]
@@ -51,7 +53,7 @@ pub enum ConfigAction {
         /// The setting, such as `models.smart`
         key: String,
     },
-    /// Remove one setting from your configuration file: its default counts again
+    /// Remove one setting from your configuration file, which restores its default
     Unset {
         /// The setting, such as `models.smart`
         key: String,
@@ -63,7 +65,7 @@ Examples:
   windlass config                     every setting and where it came from
   windlass config --changed           only what is not at its default
   windlass config set models.smart openai/gpt-4o
-  windlass config unset models.smart  its default counts again
+  windlass config unset models.smart  restores its default
   windlass config --json | jq .key";
 
 impl Execute for ShowConfig {
@@ -89,7 +91,11 @@ fn config(environment: &Environment, args: &ShowConfig) -> Result<u8, Failure> {
     if args.json {
         rows.for_each(|row| out_json(&serde_json::to_string(&row).unwrap_or_default()));
     } else {
-        print(rows);
+        let rows: Vec<_> = rows.collect();
+        match rows.is_empty() {
+            true => show::note("every setting has its default"),
+            false => print(&rows),
+        }
     }
     show::print_config_notices(&config);
     Ok(0)
@@ -110,18 +116,17 @@ fn with_data_directory(row: Row, environment: &Environment) -> Row {
 }
 
 /// A table; on a terminal too narrow for it, the source of a value gets a line of its own.
-fn print(rows: impl Iterator<Item = Row>) {
+fn print(rows: &[Row]) {
     let style = TerminalStyle::detect();
-    let rows: Vec<_> = rows.collect();
     let mut table = Table::new(&["SETTING", "VALUE", "FROM"], &[]);
-    for Row { key, effective, source, .. } in &rows {
+    for Row { key, effective, source, .. } in rows {
         let cells = [key, effective, source];
         table.row(cells.map(|cell| shown_line(cell)).to_vec());
     }
     if !style.is_stdout_terminal || table.width() <= style.line_width() {
         return show::print_table(&table);
     }
-    for Row { key, effective, source, .. } in &rows {
+    for Row { key, effective, source, .. } in rows {
         let line = format!("{} = {}", shown_line(key), shown_line(effective));
         out(&windlass_term::wrap::wrap(&line, style.line_width()));
         if source != "default" {
@@ -185,12 +190,13 @@ pub(super) fn change_user_file(
 ) -> Result<(PathBuf, Config), Failure> {
     let path = user_file()?;
     let shown = shown_line(&path.display().to_string());
-    let before = match std::fs::read_to_string(&path) {
+    let before = match regular::read_text(&path, read::MAX_FILE_BYTES) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
         Err(error) => {
-            let error = anyhow::Error::from(error).context(format!("`{shown}` cannot be read"));
-            return Err(error.into());
+            let problem = format!("`{shown}` cannot be read: {error}");
+            let hint = "make it a text file that you can read, or move it away";
+            return Err(Failure::usage(problem, hint));
         }
     };
     let text = change(&before).map_err(ConfigErrors::from)?;

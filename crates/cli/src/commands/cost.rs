@@ -1,4 +1,4 @@
-//! `cost`: tokens and money, summed from the journal (MS-199). A price nobody knows is said to be
+//! `cost`: tokens and money, summed from the journal (MS-199). A price that is not known is said to be
 //! unknown, never counted as zero.
 
 use std::collections::BTreeMap;
@@ -22,8 +22,8 @@ pub struct Cost {
     /// Also print one line for each model reply
     #[arg(long, requires = "task")]
     pub turns: bool,
-    /// How many tasks are listed by themselves, the newest first
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = at_least_one, conflicts_with = "task")]
+    /// List at most this many tasks, newest first; others are summed up
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = at_least_one, allow_hyphen_values = true, conflicts_with = "task")]
     pub limit: usize,
     /// Print the result as JSON
     #[arg(long)]

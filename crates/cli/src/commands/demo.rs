@@ -13,7 +13,7 @@ use windlass_core::text::suffix;
 use windlass_term::TerminalStyle;
 
 use super::{AppContext, Execute, Start, run};
-use crate::args::{Printing, RunArgs, SandboxArgs};
+use crate::args::{PrintOptions, RunArgs, SandboxArgs};
 use crate::config::types::SandboxMode;
 use crate::failure::Failure;
 use crate::show::{SHORT_ID, note};
@@ -23,18 +23,18 @@ use crate::wiring::{self, Environment, Load, sandbox};
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Demo {
-    /// Keep the throwaway directory, to look around in it
+    /// Keep the throwaway directory, so that you can look at it
     #[arg(long)]
     pub keep: bool,
     /// How to print
     #[command(flatten)]
-    pub printing: Printing,
+    pub printing: PrintOptions,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   windlass demo                 a failing test is found, fixed and reported
-  windlass demo --keep          and its directory is kept, to look around in";
+  windlass demo --keep          keep its directory, to look around in";
 
 impl Execute for Demo {
     fn execute(self, start: Start) -> Result<u8, Failure> {
@@ -117,13 +117,13 @@ fn prepare(place: &Path, watched: bool) -> Result<(PathBuf, PathBuf), Failure> {
         for (name, text) in FILES {
             fs::write(workspace.join(name), text)?;
         }
-        fs::write(&script, if watched { SCRIPT.to_owned() } else { hurried(SCRIPT) })
+        fs::write(&script, if watched { SCRIPT.to_owned() } else { without_delays(SCRIPT) })
     });
     wrote.context("the demo's files cannot be written")?;
     Ok((workspace, script))
 }
 
-fn hurried(script: &str) -> String {
+fn without_delays(script: &str) -> String {
     let at_once = |line: &str| match line.split_once("delay_ms:") {
         Some((before, _)) => format!("{before}delay_ms: 0\n"),
         None => format!("{line}\n"),
@@ -132,7 +132,7 @@ fn hurried(script: &str) -> String {
 }
 
 /// An environment without the user's configuration. The task is kept where the user's tasks are, so that
-/// `show` finds it afterwards; a data directory that cannot be found or written is no reason not to show the demo.
+/// `show` finds it afterwards; the demo runs even if the data directory cannot be found or written.
 fn demo_environment(start: &Start, place: &Path, workspace: &Path) -> Result<Environment, Failure> {
     let usable = |own: &Environment| wiring::coordinator(own, start.hooks.store.clone()).is_ok();
     let own = start.environment().ok().filter(usable);
@@ -147,12 +147,12 @@ fn demo_environment(start: &Start, place: &Path, workspace: &Path) -> Result<Env
     environment.keep_outputs = None;
     environment.keep_tasks = None;
     environment.skill_directories = Some(Vec::new());
-    environment.sandbox = Some(sandboxed(&environment, workspace)?);
+    environment.sandbox = Some(choose_sandbox(&environment, workspace)?);
     Ok(environment)
 }
 
-/// The local sandbox; on a machine that has none, the host will do for commands of our own.
-fn sandboxed(environment: &Environment, workspace: &Path) -> Result<SandboxMode, Failure> {
+/// The local sandbox, or the host on a machine without one: these commands are our own.
+fn choose_sandbox(environment: &Environment, workspace: &Path) -> Result<SandboxMode, Failure> {
     let local = Environment { sandbox: Some(SandboxMode::Local), ..environment.clone() };
     let config = local.config(workspace)?;
     let runtime = wiring::runtime(Load::One)?;

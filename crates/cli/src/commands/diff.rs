@@ -1,12 +1,13 @@
 //! `diff`: what a task has changed in files.
 
 use clap::Args;
+use windlass_core::id::TaskId;
 use windlass_core::shown::shown_line;
 use windlass_term::{Detail, diff, numbers};
 
 use super::{AppContext, Execute, Start, named_task};
 use crate::failure::Failure;
-use crate::show::{change_lines, note, out};
+use crate::show::{change_lines, note, out, out_json};
 
 /// Show what a task has changed in files
 #[derive(Debug, Args)]
@@ -14,10 +15,10 @@ use crate::show::{change_lines, note, out};
 pub struct Diff {
     /// The task: its id or any unique suffix of it; without, the last one of this directory
     pub task: Option<String>,
-    /// Only the names of the files, and how many lines came and went
+    /// Only the names of the files, and how many lines were added and removed
     #[arg(long)]
     pub stat: bool,
-    /// Print JSON
+    /// Print the changes as JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -29,7 +30,8 @@ Examples:
   windlass diff 7K2M | git apply -R   take the changes back
 
 It shows the changes by `edit` and `write`, also those of sub-agents. What
-commands have changed is not in it: see `git diff`.";
+commands have changed is not in it: see `git diff`. For a workflow run it shows
+everything that the run has merged, or what is in its worktree if nothing is.";
 
 impl Execute for Diff {
     fn execute(self, start: Start) -> Result<u8, Failure> {
@@ -46,14 +48,12 @@ fn print(app: &AppContext, args: &Diff) -> Result<u8, Failure> {
             if !args.stat {
                 line["diff"] = serde_json::json!(one.diff);
             }
-            out(&line.to_string());
+            out_json(&line.to_string());
         }
         return Ok(0);
     }
     if changed.is_empty() {
-        note(&format!(
-            "{task}: its edit and write calls changed no files; commands may have, see `git diff`"
-        ));
+        note(&format!("{task}: {}", no_changes_words(app, task)?));
         return Ok(0);
     }
     let paint = app.style.results;
@@ -79,4 +79,12 @@ fn print(app: &AppContext, args: &Diff) -> Result<u8, Failure> {
         }
     }
     Ok(0)
+}
+
+/// That nothing is known to have changed.
+fn no_changes_words(app: &AppContext, task: TaskId) -> Result<&'static str, Failure> {
+    Ok(match app.coordinator.artifacts().changes().are_known_to_git(task)? {
+        true => "the run has changed no files",
+        false => "its edit and write calls changed no files; commands may have, see `git diff`",
+    })
 }

@@ -7,13 +7,13 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use serde_json::json;
-use windlass_coordinator::health::{Check, CheckStatus, Fixed};
+use windlass_coordinator::health::{Check, CheckStatus, FixReport};
 use windlass_core::shown::shown;
 use windlass_term::TerminalStyle;
 use windlass_term::wrap::wrap;
 
 use super::{AppContext, Execute, Start};
-use crate::args::SandboxArgs;
+use crate::args::{SandboxArgs, values};
 use crate::config::ConfigErrors;
 use crate::failure::Failure;
 use crate::next_action;
@@ -25,10 +25,10 @@ use crate::wiring::health;
 #[command(after_help = EXAMPLES)]
 pub struct Doctor {
     /// Without it nothing is changed. `fix` repairs what needs no model, `heal` has an agent repair the rest
-    #[arg(value_enum)]
-    pub action: Option<Action>,
+    #[arg(value_enum, hide_possible_values = true)]
+    pub action: Option<DoctorAction>,
     /// The directory whose project file, skills and MCP servers are checked
-    #[arg(long, value_name = "DIR", default_value = ".")]
+    #[arg(long, value_name = "DIR", default_value = ".", value_parser = values::directory())]
     pub workspace: PathBuf,
     /// Which sandbox to check
     #[command(flatten)]
@@ -40,7 +40,7 @@ pub struct Doctor {
 
 /// What `doctor` does beyond looking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Action {
+pub enum DoctorAction {
     /// Repair what needs no model
     Fix,
     /// Have an agent repair what is left
@@ -64,9 +64,14 @@ impl Execute for Doctor {
             Err(failure) => return Ok(self.print(&without_data(&failure))),
         };
         match self.action {
-            None => Ok(self.print(&check(&app, &self))),
-            Some(Action::Fix) => Ok(fix(&app, &self)),
-            Some(Action::Heal) => heal::heal(&app, &self),
+            None => {
+                let checks = check(&app, &self);
+                let code = self.print(&checks);
+                self.offer_repairs(&checks);
+                Ok(code)
+            }
+            Some(DoctorAction::Fix) => Ok(fix(&app, &self)),
+            Some(DoctorAction::Heal) => heal::heal(&app, &self),
         }
     }
 }
@@ -75,18 +80,22 @@ impl Doctor {
     /// Prints checks; the exit code.
     fn print(&self, checks: &[Check]) -> u8 {
         checks.iter().for_each(|check| print(check, self.json));
-        let wrong = checks.iter().any(Check::is_problem);
-        let fixable = checks.iter().filter(|check| check.is_problem());
-        let (fixable, rest): (Vec<_>, Vec<_>) = fixable.partition(|check| check.fix.is_some());
-        if !self.json && self.action.is_none() {
-            if !fixable.is_empty() {
-                show::note("`windlass doctor fix` repairs what needs no model");
-            }
-            if rest.iter().any(|check| check.status == CheckStatus::Wrong) {
-                show::note("`windlass doctor heal` has an agent look at the rest");
-            }
+        u8::from(checks.iter().any(Check::is_problem))
+    }
+
+    /// Says which commands repair what was found.
+    fn offer_repairs(&self, checks: &[Check]) {
+        if self.json {
+            return;
         }
-        u8::from(wrong)
+        let problems = checks.iter().filter(|check| check.is_problem());
+        let (fixable, rest): (Vec<_>, Vec<_>) = problems.partition(|check| check.fix.is_some());
+        if !fixable.is_empty() {
+            show::note("`windlass doctor fix` repairs what needs no model");
+        }
+        if rest.iter().any(|check| check.status == CheckStatus::Wrong) {
+            show::note("`windlass doctor heal` has an agent look at the rest");
+        }
     }
 }
 
@@ -132,7 +141,7 @@ fn fix(app: &AppContext, args: &Doctor) -> u8 {
     args.print(&left)
 }
 
-fn print_fixed(Fixed { name, outcome }: &Fixed, as_json: bool) {
+fn print_fixed(FixReport { name, outcome }: &FixReport, as_json: bool) {
     let (status, words) = match outcome {
         Ok(words) => ("fixed", words),
         Err(words) => ("failed", words),

@@ -14,7 +14,7 @@ use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
-use windlass_coordinator::{Draft, Share};
+use windlass_coordinator::{Share, TaskDraft};
 use windlass_core::axes::Axes;
 use windlass_core::command::{ExecutionConfig, Outage, ResultStatus, TaskResult};
 use windlass_core::event::Driver;
@@ -31,7 +31,7 @@ use crate::args::{SandboxArgs, values};
 use crate::config::{Config, Trust};
 use crate::failure::Failure;
 use crate::show::{self, note, out_json};
-use crate::wiring::place::Placed;
+use crate::wiring::place::TaskDirectories;
 use crate::wiring::trust::ApprovableFile;
 use crate::wiring::{self, Environment, mcp, sandbox, skills};
 
@@ -44,13 +44,13 @@ pub struct Eval {
     #[arg(long, value_name = "CASE")]
     pub case: Option<String>,
     /// How often each case is tried
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100), allow_hyphen_values = true)]
     pub trials: u32,
-    /// The model, as `provider/model` or `script:FILE`
+    /// Model to use: PROVIDER/NAME or script:FILE
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
     /// Limit of active time of each trial: seconds, or such as `30m`
-    #[arg(long, value_name = "TIME", default_value = "600", value_parser = values::seconds)]
+    #[arg(long, value_name = "TIME", default_value = "600", value_parser = values::seconds, allow_hyphen_values = true)]
     pub timeout: u64,
     /// Run the cases only with the skill, not without it
     #[arg(long)]
@@ -83,7 +83,7 @@ enum Arm {
 }
 
 /// What a trial came to.
-struct Tried {
+struct TrialResult {
     passed: bool,
     words: String,
     rounds: u32,
@@ -98,7 +98,7 @@ pub(super) fn eval(
 ) -> Result<u8, Failure> {
     let found = skills::now(environment, workspace);
     let skill = found.get(&args.name).ok_or_else(|| unknown(&found, &args.name))?;
-    let cases = chosen(skill, args)?;
+    let cases = choose_cases(skill, args)?;
     refuse_unapproved(environment, workspace, skill, &cases)?;
     let config = environment.config(workspace)?;
     let model = args.model.clone();
@@ -163,7 +163,7 @@ pub(super) fn prove(
         json: false,
         sandbox: SandboxArgs { sandbox: None },
     };
-    let cases = chosen(skill, &args)?;
+    let cases = choose_cases(skill, &args)?;
     let config = environment.config(project)?;
     let model = config.models.for_mode(Axes::headless().model_mode)?.model.to_string();
     let examiner = Examiner {
@@ -178,7 +178,7 @@ pub(super) fn prove(
     let runtime = wiring::runtime(wiring::Load::One)?;
     let mut helps = false;
     for case in &cases {
-        let tried = |arm| -> Result<Tried, Failure> {
+        let tried = |arm| -> Result<TrialResult, Failure> {
             let (tried, kept) = runtime.block_on(examiner.trial(case, arm, 1))?;
             kept.map(fs::remove_dir_all);
             Ok(tried)
@@ -187,29 +187,29 @@ pub(super) fn prove(
         let with = tried(Arm::With)?;
         if !with.passed {
             let why = format!("`{}` fails with the skill: {}", case.name, shown_line(&with.words));
-            return Err(unproven(&why));
+            return Err(unproven_failure(&why));
         }
         helps |= !without.passed;
     }
     match helps {
         true => Ok(()),
-        false => Err(unproven("every case passes without the skill too")),
+        false => Err(unproven_failure("every case passes without the skill too")),
     }
 }
 
-fn unproven(why: &str) -> Failure {
+fn unproven_failure(why: &str) -> Failure {
     Failure::usage(
         format!("nothing was written: the skill does not help. {why}"),
         "write it yourself with `windlass skills new NAME`, or decline the proposal",
     )
 }
 
-fn chosen(skill: &Skill, args: &Eval) -> Result<Vec<Case>, Failure> {
+fn choose_cases(skill: &Skill, args: &Eval) -> Result<Vec<Case>, Failure> {
     let folder = skill.folder().ok_or_else(|| {
         let message = format!("`{}` is a lone file and has no evals", skill.meta.name);
         Failure::usage(message, "make it a folder with a `SKILL.md` and `evals/`")
     })?;
-    let (mut found, problems) = cases(folder);
+    let (mut found, problems) = cases(folder, skill.scope);
     problems.iter().for_each(|problem| note(&shown(&problem.to_string())));
     if let Some(wanted) = &args.case {
         found.retain(|case| case.name == *wanted);
@@ -225,7 +225,7 @@ fn chosen(skill: &Skill, args: &Eval) -> Result<Vec<Case>, Failure> {
     Ok(found)
 }
 
-fn line(case: &Case, arm: Arm, number: u32, tried: &Tried, kept: Option<&Path>) -> String {
+fn line(case: &Case, arm: Arm, number: u32, tried: &TrialResult, kept: Option<&Path>) -> String {
     json!({
         "case": case.name, "with_skill": arm == Arm::With, "trial": number,
         "passed": tried.passed, "words": tried.words, "rounds": tried.rounds,
@@ -251,9 +251,9 @@ impl Examiner<'_> {
         case: &Case,
         arm: Arm,
         number: u32,
-    ) -> Result<(Tried, Option<PathBuf>), Failure> {
+    ) -> Result<(TrialResult, Option<PathBuf>), Failure> {
         let directory = self.directory(case, arm, number)?;
-        let tried = self.tried(case, arm, &directory).await?;
+        let tried = self.run_trial(case, arm, &directory).await?;
         if tried.passed {
             let _ = fs::remove_dir_all(&directory);
             return Ok((tried, None));
@@ -272,7 +272,12 @@ impl Examiner<'_> {
         Ok(directory.canonicalize().unwrap_or(directory))
     }
 
-    async fn tried(&self, case: &Case, arm: Arm, directory: &Path) -> Result<Tried, Failure> {
+    async fn run_trial(
+        &self,
+        case: &Case,
+        arm: Arm,
+        directory: &Path,
+    ) -> Result<TrialResult, Failure> {
         let work = directory.join("work");
         case.stage(&work).with_context(|| format!("`{}` cannot be copied", case.name))?;
         let result = self.run(case, arm, directory, &work).await?;
@@ -283,11 +288,11 @@ impl Examiner<'_> {
         fs::write(directory.join("result.json"), text).context("the result cannot be kept")?;
         let (rounds, tokens) = (result.usage.iterations, result.usage.total_tokens);
         if result.status == ResultStatus::BlockedUser {
-            let words = "the task waits for a person, and in an eval there is none".to_owned();
-            return Ok(Tried { passed: false, words, rounds, tokens });
+            let words = "the task waits for a person, but nobody answers in an eval".to_owned();
+            return Ok(TrialResult { passed: false, words, rounds, tokens });
         }
         let (passed, words) = self.grade(case, directory, &work).await?;
-        Ok(Tried { passed, words, rounds, tokens })
+        Ok(TrialResult { passed, words, rounds, tokens })
     }
 
     /// The agent's run, in a data directory of its own.
@@ -299,7 +304,7 @@ impl Examiner<'_> {
         work: &Path,
     ) -> Result<TaskResult, Failure> {
         let environment = Environment {
-            skill_directories: Some(self.shelf(arm, directory)?),
+            skill_directories: Some(self.skill_directories(arm, directory)?),
             ..self.environment_in(directory)
         };
         let coordinator = wiring::coordinator(&environment, self.hooks.store.clone())?;
@@ -311,7 +316,7 @@ impl Examiner<'_> {
             outage: Some(Outage::Fail),
             ..ExecutionConfig::default()
         };
-        let draft = Draft {
+        let draft = TaskDraft {
             user_id: None,
             goal,
             pictures: Vec::new(),
@@ -337,7 +342,11 @@ impl Examiner<'_> {
     }
 
     /// The skill alone and without its evals, or nothing at all.
-    fn shelf(&self, arm: Arm, directory: &Path) -> Result<Vec<(PathBuf, Scope)>, Failure> {
+    fn skill_directories(
+        &self,
+        arm: Arm,
+        directory: &Path,
+    ) -> Result<Vec<(PathBuf, Scope)>, Failure> {
         if arm == Arm::Without {
             return Ok(Vec::new());
         }
@@ -376,13 +385,13 @@ impl Examiner<'_> {
             let _ = fs::copy(directory.join(name), room.join(name));
         }
         fs::rename(work, room.join("work")).with_context(kept)?;
-        let graded = self.graded(case, directory, &room).await;
+        let graded = self.grade_in(case, directory, &room).await;
         fs::rename(room.join("work"), work).with_context(kept)?;
         let _ = fs::remove_dir_all(&room);
         graded
     }
 
-    async fn graded(
+    async fn grade_in(
         &self,
         case: &Case,
         directory: &Path,
@@ -390,10 +399,10 @@ impl Examiner<'_> {
     ) -> Result<(bool, String), Failure> {
         let environment = self.environment_in(directory);
         let root = TaskId::new(jiff::Timestamp::now());
-        // The sandbox shows a task its trace; this one has none, but needs the place.
+        // The sandbox shows a task its trace. There is no trace here, but the directory must exist.
         let trace = environment.data.join("traces").join(root.to_string());
         fs::create_dir_all(&trace).context("the data directory cannot be written to")?;
-        let placed = Placed::alone(room, root);
+        let placed = TaskDirectories::without_repository(room, root);
         let opened = sandbox::open_with(&environment, self.config, &placed, root, None).await;
         let opened = opened.map_err(|details| Failure::of_details(&details))?.sandbox;
         let inside = opened.isolation().workspace;

@@ -36,7 +36,7 @@ Examples:
 
 impl Execute for PassEvent {
     fn execute(self, start: Start) -> Result<u8, Failure> {
-        event(&start.app()?, &self)
+        event(&start.app_for_work()?, &self)
     }
 }
 
@@ -59,7 +59,7 @@ pub(super) fn event(app: &AppContext, args: &PassEvent) -> Result<u8, Failure> {
         payload,
     };
     let handled = app.runtime.block_on(coordinator.triggers().external_event_received(event))?;
-    let windlass_coordinator::Handled::Injected { task } = handled else { return Ok(0) };
+    let windlass_coordinator::TriggerOutcome::Injected { task } = handled else { return Ok(0) };
     show::note(&format!("event passed on to {task}"));
     app.runtime.block_on(mail::print_uptake(app, task))
 }

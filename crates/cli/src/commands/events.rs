@@ -2,9 +2,11 @@
 
 use clap::Args;
 use windlass_coordinator::Update;
+use windlass_coordinator::views::Attendance;
 use windlass_core::event::Record;
 use windlass_term::event_lines;
 
+use super::attendance::{self, Looks};
 use super::{AppContext, Execute, Start, named_task};
 use crate::args::values::whole;
 use crate::failure::Failure;
@@ -20,7 +22,7 @@ pub struct Events {
     #[arg(long, short)]
     pub follow: bool,
     /// Start after the event with this number
-    #[arg(long, value_name = "SEQ", default_value_t = 0, value_parser = whole::<u64>)]
+    #[arg(long, value_name = "SEQ", default_value_t = 0, value_parser = whole::<u64>, allow_hyphen_values = true)]
     pub after: u64,
     /// Print each event as a line of JSON
     #[arg(long)]
@@ -45,22 +47,31 @@ pub(super) fn events(app: &AppContext, args: &Events) -> Result<u8, Failure> {
     let task = named_task::find_or_last(app, args.task.as_deref())?;
     let mut feed = coordinator.feed().follow(task, args.after);
     if args.follow {
-        feed = feed.closely();
+        feed = feed.with_fast_poll();
     }
     let (zone, width) = (jiff::tz::TimeZone::system(), app.style.line_width());
     let print = |record: &Record| match args.json {
         true => out_json(&windlass_coordinator::trace::entry(record)),
         false => out(&event_lines::line(record, &zone, width)),
     };
-    while let Some(record) = feed.committed()? {
+    while let Some(record) = feed.next_committed()? {
         print(&record);
     }
     if !args.follow {
         return Ok(0);
     }
     app.runtime.block_on(async {
+        let (mut looks, mut before) = (Looks::at(task), Attendance::Attended);
         while !coordinator.tasks().has_ended(task)? && !show::reader_is_gone() {
             tokio::select! {
+                found = looks.next(app) => {
+                    let found = found?;
+                    let words = attendance::words(found, task).filter(|_| found != before);
+                    if let Some(words) = words {
+                        show::note(&app.style.wrap_note(&words));
+                    }
+                    before = found;
+                }
                 update = feed.next() => {
                     if let Update::Event(record) = update? {
                         print(&record);
@@ -69,7 +80,7 @@ pub(super) fn events(app: &AppContext, args: &Events) -> Result<u8, Failure> {
                 () = show::reader_gone() => return Ok(0),
             }
         }
-        while let Some(record) = feed.committed()? {
+        while let Some(record) = feed.next_committed()? {
             print(&record);
         }
         Ok(0)

@@ -1,4 +1,4 @@
-//! `exec`: one command in the sandbox, its output kept like that of an agent's command (AX-102).
+//! `exec`: one command in the sandbox, its output kept like that of an agent's command (AX-102), without keys.
 
 use std::path::{Path, PathBuf};
 
@@ -11,15 +11,21 @@ use windlass_core::axes::{Axes, PermissionProfile};
 use windlass_core::id::{CallId, TaskId};
 use windlass_core::layout::AddedDirectory;
 use windlass_core::policy::Decision;
-use windlass_sandbox::{Command, Exit, Running, Stream as From};
+use windlass_core::shown::shown_line;
+use windlass_core::text::suffix;
+use windlass_sandbox::{Command, Exit, KILL_GRACE, Running, Stream as From};
 use windlass_term::{numbers, strip_controls};
+use windlass_tui::host::{ShellEnd, ShellRun};
 
 use super::{AppContext, Execute, Start, explain};
 use crate::args::{PlaceArgs, SandboxArgs};
 use crate::failure::Failure;
 use crate::show::{note, out, out_json};
-use crate::wiring::place::{self, Placed};
-use crate::wiring::{Environment, sandbox};
+use crate::wiring::place::{self, TaskDirectories};
+use crate::wiring::{self, Environment, sandbox};
+
+/// The end of the output that is seen while a command runs: enough for its last line.
+const TAIL_BYTES: usize = 4 * 1024;
 
 /// Run one command in the sandbox, without asking; it can change this directory
 #[derive(Debug, Args)]
@@ -56,14 +62,14 @@ Examples:
   windlass exec --sandbox local -- cargo test
   windlass exec \"find / | head -10000\"
 
-What an agent is asked about or denied runs here at once: you typed it. The
-command gets no standard input, as those of an agent.
+A command that would be asked about or denied in a task runs here at once:
+you typed it. Like an agent's commands, it gets no standard input.
 Exits as the command does; 128 plus the signal if one ended it, 124 if it
 timed out.";
 
 impl Execute for Exec {
     fn execute(self, start: Start) -> Result<u8, Failure> {
-        exec(&start.sandbox(&self.sandbox).app()?, &self)
+        exec(&start.sandbox(&self.sandbox).app_for_work()?, &self)
     }
 }
 
@@ -82,9 +88,9 @@ pub(super) fn exec(app: &AppContext, args: &Exec) -> Result<u8, Failure> {
         ..error.into()
     })?;
     place::check(&app.environment, &workspace, args.place.confirm_workspace)?;
-    let added = place::added(&app.environment, &args.place.add_dir)?;
+    let added = place::added_directories(&app.environment, &args.place.add_dir)?;
     let request = ExecRequest { workspace: &workspace, added, text: args.text() };
-    let ran = app.runtime.block_on(run(&app.environment, &app.coordinator, request))?;
+    let ran = app.runtime.block_on(run(&app.environment, &app.coordinator, request, None))?;
     if args.json {
         ran.print_json()
     } else {
@@ -104,15 +110,18 @@ async fn run(
     environment: &Environment,
     coordinator: &Coordinator,
     request: ExecRequest<'_>,
+    watched: Option<ShellRun<'_>>,
 ) -> Result<Ran, Failure> {
     let ExecRequest { workspace, added, text } = request;
     let config = environment.config(workspace)?;
+    wiring::hide_keys(environment, &config, &|named| coordinator.storage().hide_secrets(named));
     let now = coordinator.now();
-    // The sandbox shows a task its trace; this one has none, but needs the place.
+    // The sandbox shows a task its trace. There is no trace here, but the directory must exist.
     let root = TaskId::new(now);
     let trace = coordinator.storage().trace_directory(root);
     std::fs::create_dir_all(&trace).context("the data directory cannot be written to")?;
-    let placed = Placed { added, ..Placed::of_directory(environment, workspace, root) };
+    let placed =
+        TaskDirectories { added, ..TaskDirectories::of_directory(environment, workspace, root) };
     let opened = sandbox::open_with(environment, &config, &placed, root, None).await;
     let opened = opened.map_err(|details| Failure::of_details(&details))?.sandbox;
     let top = opened.isolation().workspace.display().to_string();
@@ -124,7 +133,7 @@ async fn run(
     };
     let started = opened.start(command).await.map_err(|error| anyhow!(error));
     let ran = match started.context("the command did not start") {
-        Ok(running) => keep(coordinator, &id, running).await,
+        Ok(running) => keep(coordinator, &id, running, watched).await,
         Err(error) => Err(error.into()),
     };
     opened.stop().await;
@@ -138,9 +147,11 @@ pub(super) async fn for_person(
     environment: &Environment,
     coordinator: &Coordinator,
     workspace: &Path,
-    (axes, text): (Axes, &str),
-) -> Result<String, Failure> {
-    let explained = explain::judged(environment, coordinator, workspace, axes, text)?;
+    axes: Axes,
+    shell: ShellRun<'_>,
+) -> Result<ShellEnd, Failure> {
+    let text = shell.command;
+    let explained = explain::judge(environment, coordinator, workspace, axes, text)?;
     let decisions = explained.decisions;
     let decision = match axes.permission_profile {
         PermissionProfile::Restricted => decisions.restricted,
@@ -153,16 +164,14 @@ pub(super) async fn for_person(
         return Err(Failure::usage(format!("denied: {}", explained.reason), hint));
     }
     let request = ExecRequest { workspace, added: Vec::new(), text: text.to_owned() };
-    let ran = run(environment, coordinator, request).await?;
+    let ran = run(environment, coordinator, request, Some(shell)).await?;
     let mut printed = String::new();
     for (_, kept) in ran.kept.iter().filter(|(_, kept)| kept.original_size > 0) {
         printed += kept.content.trim_end();
         printed.push('\n');
     }
-    if ran.code() != 0 {
-        printed += &ran.words();
-    }
-    Ok(printed)
+    ran.refused.iter().for_each(|refusal| printed += &format!("{}\n", shown_line(refusal)));
+    Ok(ShellEnd { printed, words: ran.words(), is_success: ran.code() == 0, id: ran.id })
 }
 
 impl Exec {
@@ -189,23 +198,67 @@ fn quoted(word: &str) -> String {
 struct Ran {
     id: String,
     exit: Exit,
+    /// Connections that windlass refused meanwhile, a sentence each.
+    refused: Vec<String>,
     kept: [(Stream, TruncatedOutput); 2],
 }
 
-async fn keep(coordinator: &Coordinator, id: &str, mut running: Running) -> Result<Ran, Failure> {
+async fn keep(
+    coordinator: &Coordinator,
+    id: &str,
+    mut running: Running,
+    watched: Option<ShellRun<'_>>,
+) -> Result<Ran, Failure> {
+    let killer = running.killer();
+    let mut is_stopping = false;
     let writer = |stream| coordinator.artifacts().outputs().writer(id, stream);
     let (mut stdout, mut stderr) = (writer(Stream::Stdout)?, writer(Stream::Stderr)?);
-    while let Some(chunk) = running.next().await {
-        match chunk.stream {
-            From::Out => stdout.write(&chunk.bytes)?,
-            From::Err => stderr.write(&chunk.bytes)?,
+    let redacted = || coordinator.artifacts().outputs().redacted();
+    let (mut clean_out, mut clean_err) = (redacted(), redacted());
+    loop {
+        let chunk = tokio::select! {
+            chunk = running.next() => chunk,
+            () = wait_for_stop(watched), if !is_stopping => {
+                is_stopping = true;
+                killer.kill(KILL_GRACE);
+                continue;
+            }
+        };
+        let Some(chunk) = chunk else { break };
+        let (writer, clean) = match chunk.stream {
+            From::Out => (&mut stdout, &mut clean_out),
+            From::Err => (&mut stderr, &mut clean_err),
+        };
+        let bytes = clean.push(&chunk.bytes);
+        writer.write(&bytes)?;
+        if let Some(shell) = watched {
+            show(shell, &bytes);
         }
     }
-    let exit = running.wait().await.exit;
+    // What waited because it could have been the beginning of a key.
+    stdout.write(&clean_out.finish())?;
+    stderr.write(&clean_err.finish())?;
+    let ended = running.wait().await;
     let now = coordinator.now();
     let kept =
         [(Stream::Stdout, stdout.finish(now).await?), (Stream::Stderr, stderr.finish(now).await?)];
-    Ok(Ran { id: id.to_owned(), exit, kept })
+    Ok(Ran { id: id.to_owned(), exit: ended.exit, refused: ended.refused, kept })
+}
+
+/// Waits until the person ends the command; never, where nobody watches it.
+async fn wait_for_stop(watched: Option<ShellRun<'_>>) {
+    match watched {
+        Some(shell) => shell.stop.cancelled().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Adds to the end of the output that is seen.
+fn show(shell: ShellRun<'_>, bytes: &[u8]) {
+    shell.tail.send_modify(|tail| {
+        tail.push_str(&String::from_utf8_lossy(bytes));
+        *tail = suffix(tail, TAIL_BYTES).to_owned();
+    });
 }
 
 impl Ran {
@@ -239,6 +292,7 @@ impl Ran {
                 Stream::Stderr => note(text.trim_end()),
             }
         }
+        self.refused.iter().for_each(|refusal| note(&shown_line(refusal)));
         let size: u64 = self.kept.iter().map(|(_, kept)| kept.original_size).sum();
         let whole = match self.kept.iter().any(|(_, kept)| kept.truncated) {
             true => format!(" · all of it: windlass outputs {}", self.id),
@@ -251,7 +305,9 @@ impl Ran {
         let streams = self.kept.iter().map(|(stream, kept)| (stream.to_string(), json!(kept)));
         let streams: serde_json::Map<_, _> = streams.collect();
         let (exit, code) = (self.words(), self.code());
-        let ended = json!({ "id": self.id, "exit": exit, "exit_code": code, "streams": streams });
+        let ended = json!({
+            "id": self.id, "exit": exit, "exit_code": code, "refused": self.refused, "streams": streams,
+        });
         out_json(&ended.to_string());
     }
 }

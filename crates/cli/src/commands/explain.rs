@@ -9,7 +9,7 @@ use windlass_coordinator::explain::{Explanation, Paint};
 use windlass_coordinator::{Coordinator, standing_rules};
 use windlass_core::axes::{Axes, PermissionProfile, WorkMode};
 use windlass_core::id::TaskId;
-use windlass_core::policy::{Decision, GivenRules, Pattern, Risk};
+use windlass_core::policy::{Decision, Pattern, Risk, RuleSet};
 use windlass_sandbox::{IsolationReport, SandboxKind};
 use windlass_shell::{Context, analyze};
 use windlass_term::TerminalStyle;
@@ -18,7 +18,7 @@ use super::{Execute, Start, follow_up};
 use crate::args::values;
 use crate::failure::Failure;
 use crate::show::{out, out_json};
-use crate::wiring::place::Placed;
+use crate::wiring::place::TaskDirectories;
 use crate::wiring::{Environment, gate};
 
 /// Say what a command would do and whether it would be allowed here
@@ -33,7 +33,7 @@ pub struct Explain {
     /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
-    /// Read one JSON string a line from standard input, write one JSON object a line
+    /// Read a JSON string per line of standard input, write a JSON object per line
     #[arg(long, conflicts_with = "command")]
     pub stdin: bool,
 }
@@ -59,7 +59,7 @@ const MAX_LINE_BYTES: u64 = 1024 * 1024;
 /// What commands are judged by in this directory.
 struct Judge {
     context: Context,
-    given: GivenRules,
+    rule_set: RuleSet,
     axes: Axes,
 }
 
@@ -67,7 +67,7 @@ impl Judge {
     fn new(
         environment: &Environment,
         directory: &Path,
-        placed: &Placed,
+        placed: &TaskDirectories,
         standing: Vec<Pattern>,
         axes: Axes,
     ) -> Result<Self, Failure> {
@@ -81,23 +81,24 @@ impl Judge {
             warnings: Vec::new(),
         };
         let context = gate::context(environment, &config, &isolation, &placed.layout, &[]);
-        Ok(Self { context, given: gate::given_rules(&config, standing), axes })
+        Ok(Self { context, rule_set: gate::rule_set(&config, standing), axes })
     }
 
     fn explain(&self, text: &str) -> Explanation {
-        Explanation::new(text, analyze(text, &self.context), &self.given, &self.axes)
+        Explanation::new(text, analyze(text, &self.context), &self.rule_set, &self.axes)
     }
 }
 
 /// What the gate thinks of a command of a task that would start in a directory.
-pub(super) fn judged(
+pub(super) fn judge(
     environment: &Environment,
     coordinator: &Coordinator,
     directory: &Path,
     axes: Axes,
     text: &str,
 ) -> Result<Explanation, Failure> {
-    let placed = Placed::of_directory(environment, directory, TaskId::new(Timestamp::now()));
+    let placed =
+        TaskDirectories::of_directory(environment, directory, TaskId::new(Timestamp::now()));
     let rules = coordinator.standing_rules().all()?;
     let standing = standing_rules::rules_in(&rules, &placed.top);
     Ok(Judge::new(environment, directory, &placed, standing, axes)?.explain(text))
@@ -107,7 +108,8 @@ fn explain(start: Start, args: &Explain) -> Result<u8, Failure> {
     let directory = std::env::current_dir().unwrap_or_default();
     let environment = start.environment()?;
     // As a task would be that starts here.
-    let placed = Placed::of_directory(&environment, &directory, TaskId::new(Timestamp::now()));
+    let placed =
+        TaskDirectories::of_directory(&environment, &directory, TaskId::new(Timestamp::now()));
     let headless = Axes::headless();
     let profile = environment.config(&directory)?.policy.profile;
     let axes = Axes {
@@ -115,7 +117,7 @@ fn explain(start: Start, args: &Explain) -> Result<u8, Failure> {
         permission_profile: profile.unwrap_or(headless.permission_profile),
         ..headless
     };
-    let (standing, conversation) = kept(start, &environment, &directory, &placed.top)?;
+    let (standing, conversation) = standing_rules(start, &environment, &directory, &placed.top)?;
     let judge = Judge::new(&environment, &directory, &placed, standing, axes)?;
     if args.stdin {
         return explain_lines(&judge);
@@ -131,14 +133,14 @@ fn explain(start: Start, args: &Explain) -> Result<u8, Failure> {
         out_json(&json(&explanation));
     } else {
         let paint = TerminalStyle::detect().results;
-        out(explanation.render(|kind, text| painted(kind, text, paint)).trim_end());
+        out(explanation.render(|kind, text| paint_text(kind, text, paint)).trim_end());
     }
     Ok(0)
 }
 
 /// The standing rules that hold in a project, and the profile of the last conversation in the directory. Looking creates
 /// no store where there is none.
-fn kept(
+fn standing_rules(
     start: Start,
     environment: &Environment,
     directory: &Path,
@@ -150,8 +152,9 @@ fn kept(
     let app = start.app()?;
     let coordinator = &app.coordinator;
     let rules = coordinator.standing_rules().all()?;
-    let session =
-        coordinator.sessions().newest_in(&follow_up::here(directory).display().to_string())?;
+    let session = coordinator
+        .sessions()
+        .newest_in(&follow_up::real_directory(directory).display().to_string())?;
     let state = session.map(|session| coordinator.session(session).state()).transpose()?;
     let profile = state.map(|state| state.axes.permission_profile);
     Ok((standing_rules::rules_in(&rules, project), profile))
@@ -186,7 +189,7 @@ fn json(explanation: &Explanation) -> String {
     serde_json::to_string(explanation).unwrap_or_default()
 }
 
-fn painted(kind: Paint, text: &str, paint: windlass_term::Paint) -> String {
+fn paint_text(kind: Paint, text: &str, paint: windlass_term::Paint) -> String {
     match kind {
         Paint::Frame => paint.dim(text),
         Paint::Command => paint.bold(text),

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use windlass_coordinator::{FollowUp, Submitted};
+use windlass_coordinator::{FollowUp, Submission};
 use windlass_core::command::ExecutionConfig;
 use windlass_core::event::Driver;
 use windlass_core::id::TaskId;
@@ -11,8 +11,8 @@ use windlass_core::state::TaskState;
 
 use super::drive::drive;
 use super::{AppContext, mail};
-use crate::args::Printing;
-use crate::config::{Chosen, Config, ModelChoice};
+use crate::args::PrintOptions;
+use crate::config::{Config, ModelChoice, ModelSelection};
 use crate::failure::Failure;
 use crate::next_action;
 use crate::show::{note, out};
@@ -30,11 +30,11 @@ pub(super) fn follow_up(
     app: &AppContext,
     before: &TaskState,
     wanted: FollowUp,
-    printing: &Printing,
+    printing: &PrintOptions,
 ) -> Result<u8, Failure> {
     let coordinator = app.service()?;
     let submitted = app.runtime.block_on(coordinator.tasks().follow_up(before.id(), wanted))?;
-    let Submitted { task, place, .. } = submitted;
+    let Submission { task, place, .. } = submitted;
     mcp::inherit(&app.environment, before.created.root, task);
     if before.created.driver == Driver::Service {
         out(&task.to_string());
@@ -54,7 +54,7 @@ pub(super) fn check_model(
     app: &AppContext,
     state: &TaskState,
     wishes: &ExecutionConfig,
-) -> Result<(Config, Chosen), Failure> {
+) -> Result<(Config, ModelSelection), Failure> {
     let workspace = Path::new(&state.created.workspace);
     let project = Project::load(app.environment.clone(), workspace)?;
     let config = project.config().for_task(wishes)?;
@@ -64,7 +64,7 @@ pub(super) fn check_model(
 }
 
 /// Fails where a model cannot be asked.
-pub(super) fn usable_model(project: &Project, choice: &Chosen) -> Result<(), Failure> {
+pub(super) fn usable_model(project: &Project, choice: &ModelSelection) -> Result<(), Failure> {
     let opened = project.model(choice).map_err(|details| {
         let otherwise = match choice.model {
             ModelChoice::Script(_) => SCRIPT_FORM,
@@ -81,7 +81,7 @@ pub(super) fn check_named_model(
     app: &AppContext,
     task: TaskId,
     model: &str,
-) -> Result<Chosen, Failure> {
+) -> Result<ModelSelection, Failure> {
     let state = app.coordinator.tasks().state(app.coordinator.tasks().root(task)?)?;
     let model = Some(model.to_owned());
     let wishes = ExecutionConfig { model, effort: None, ..state.execution_config() };
@@ -103,6 +103,6 @@ pub(super) async fn change_model(
 }
 
 /// The directory that tasks of this command line belong to.
-pub(super) fn here(workspace: &Path) -> PathBuf {
+pub(super) fn real_directory(workspace: &Path) -> PathBuf {
     workspace.canonicalize().unwrap_or_else(|_| workspace.to_owned())
 }

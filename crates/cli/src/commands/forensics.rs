@@ -7,7 +7,7 @@ use super::{Execute, Start, named_task};
 use crate::failure::Failure;
 use crate::show::{out_json, replies};
 
-/// Show why a task stands where it stands
+/// Show why a task is in its current state
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Forensics {

@@ -41,7 +41,7 @@ fn headless(app: &AppContext, project: &Project, mut args: Headless) -> Result<u
     let autonomous = args.words.len() == 2 && args.words[0] == "autonomous";
     let goal = match args.words.as_slice() {
         [word] if word == "autonomous" => {
-            let hint = "say what is to be done: `windlass headless autonomous \"fix the build\"`";
+            let hint = "say what to do: `windlass headless autonomous \"fix the build\"`";
             return Err(Failure::usage("the goal is missing", hint));
         }
         [goal] => goal,

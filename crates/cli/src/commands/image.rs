@@ -7,10 +7,13 @@ use clap::{Args, Subcommand};
 use windlass_core::error::Remedy;
 use windlass_core::id::TaskId;
 use windlass_core::shown::{shown, shown_line};
+use windlass_core::text::with_causes;
 use windlass_sandbox::docker::{Build, DOCKERFILE, Engine};
 use windlass_sandbox::{Command, Error, Exit, Sandbox};
+use windlass_skills::regular;
 
 use super::{Execute, Start};
+use crate::config::read::MAX_FILE_BYTES;
 use crate::config::types::SandboxMode;
 use crate::failure::Failure;
 use crate::next_action;
@@ -64,11 +67,11 @@ pub(super) fn image(environment: &Environment, args: &Image) -> Result<u8, Failu
     let config = environment.config(Path::new("."))?;
     let image = config.sandbox.image.clone();
     let runtime = wiring::runtime(wiring::Load::One)?;
-    let engine = runtime.block_on(sandbox::engine(environment)).map_err(refused)?;
+    let engine = runtime.block_on(sandbox::engine(environment)).map_err(engine_failure)?;
     match &args.action {
         ImageAction::Build { file, base, browser } => {
             let dockerfile = match file {
-                Some(path) => std::fs::read_to_string(path)
+                Some(path) => regular::read_text(path, MAX_FILE_BYTES)
                     .with_context(|| format!("`{}` cannot be read", path.display()))?,
                 None => DOCKERFILE.to_owned(),
             };
@@ -77,7 +80,7 @@ pub(super) fn image(environment: &Environment, args: &Image) -> Result<u8, Failu
             let arguments = base.chain(browser).collect();
             let build = Build { image: image.clone(), dockerfile, arguments };
             let print = |line: &str| note(&shown_line(line));
-            runtime.block_on(engine.build(build, print)).map_err(refused)?;
+            runtime.block_on(engine.build(build, print)).map_err(engine_failure)?;
             out(&format!("built `{}`", shown_line(&image)));
             Ok(0)
         }
@@ -88,8 +91,8 @@ pub(super) fn image(environment: &Environment, args: &Image) -> Result<u8, Failu
 /// Whether the image is there and commands run in it; 1 if not.
 async fn check(environment: &Environment, engine: &Engine, image: &str) -> Result<u8, Failure> {
     out(&format!("engine   {} at {}", shown_line(engine.version()), shown_line(engine.name())));
-    let Some(found) = engine.image(image).await.map_err(refused)? else {
-        return Err(refused(Error::ImageMissing { image: image.to_owned() }));
+    let Some(found) = engine.image(image).await.map_err(engine_failure)? else {
+        return Err(engine_failure(Error::ImageMissing { image: image.to_owned() }));
     };
     let megabytes = found.size / 1_000_000;
     out(&format!(
@@ -111,7 +114,7 @@ async fn check(environment: &Environment, engine: &Engine, image: &str) -> Resul
             for warning in opened.isolation().warnings {
                 note(&shown(&warning));
             }
-            said.map_err(refused)
+            said.map_err(engine_failure)
         }
         Err(details) => Err(Failure::of_details(&details)),
     };
@@ -139,12 +142,14 @@ async fn found_tools(sandbox: &dyn Sandbox) -> Result<String, Error> {
     }
     match running.wait().await.exit {
         Exit::Lost => Err(Error::Lost),
-        _ => Ok(String::from_utf8_lossy(&said).into_owned()),
+        Exit::Code(_) | Exit::Signal(_) | Exit::TimedOut | Exit::Killed | Exit::OutOfMemory => {
+            Ok(String::from_utf8_lossy(&said).into_owned())
+        }
     }
 }
 
 /// What the engine refuses. Another sandbox is not what a person wants here.
-fn refused(error: Error) -> Failure {
+fn engine_failure(error: Error) -> Failure {
     let hint = match sandbox::remedy(&error) {
         Remedy::StartEngine => "start the container engine, or name another with DOCKER_HOST",
         Remedy::GetImage => {
@@ -154,5 +159,5 @@ fn refused(error: Error) -> Failure {
         Remedy::CheckSandbox => "see what the container engine says",
         remedy => next_action::remedy_words(remedy),
     };
-    Failure::usage(error.chain(), hint)
+    Failure::usage(with_causes(&error), hint)
 }

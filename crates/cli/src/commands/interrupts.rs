@@ -22,6 +22,19 @@ pub(super) enum Interrupt {
     Overdue,
 }
 
+impl Interrupt {
+    /// What a person reads when it begins.
+    pub(super) fn words(self) -> String {
+        match self {
+            Self::CtrlC => "pausing; press Ctrl-C again to stop at once".to_owned(),
+            Self::End | Self::Overdue => {
+                let seconds = GRACE.as_secs();
+                format!("pausing; what still runs after {seconds} s is stopped")
+            }
+        }
+    }
+}
+
 /// Everything that interrupts a run.
 pub(super) struct Interrupts {
     keyboard: Signal,

@@ -2,8 +2,9 @@
 
 use clap::Args;
 use serde_json::json;
-use windlass_coordinator::outputs::{CallOutput, Stream, TruncatedOutput};
+use windlass_coordinator::outputs::{CallOutput, ProgramOutput, Stream, TruncatedOutput};
 use windlass_core::outcome::{AbortCause, CallEnding};
+use windlass_core::shown::shown_line;
 use windlass_term::{strip_controls, tool_lines};
 
 use super::{AppContext, Execute, Start, named_task};
@@ -33,20 +34,46 @@ impl Execute for Logs {
     }
 }
 
-/// Prints every command of a task with what the store keeps of its output.
+/// Prints every command of a task, of a run of a workflow those of all its steps, and every program that worked on it,
+/// with what the store keeps of its output.
 pub(super) fn logs(app: &AppContext, args: &Logs) -> Result<u8, Failure> {
     let task = named_task::find_or_last(app, args.task.as_deref())?;
-    let calls = app.coordinator.artifacts().outputs().of(task)?;
-    for call in &calls {
-        match args.json {
-            true => log_lines(call).iter().for_each(|line| out_json(line)),
-            false => log_page(app, call),
+    let mut has_run_commands = false;
+    for one in app.coordinator.artifacts().outputs().tasks_of(task)? {
+        for call in &app.coordinator.artifacts().outputs().of(one)? {
+            has_run_commands = true;
+            match args.json {
+                true => log_lines(call).iter().for_each(|line| out_json(line)),
+                false => log_page(app, call),
+            }
         }
     }
-    if calls.is_empty() && !args.json {
+    let programs = app.coordinator.artifacts().outputs().of_programs(task)?;
+    for program in &programs {
+        match args.json {
+            true => out_json(&program_line(program)),
+            false => program_page(app, program),
+        }
+    }
+    if !has_run_commands && programs.is_empty() && !args.json {
         note(&format!("`{task}` ran no commands; see `windlass events {task}`"));
     }
     Ok(0)
+}
+
+/// One line of JSON for a program that worked on a step.
+fn program_line(output: &ProgramOutput) -> String {
+    let ProgramOutput { task, step, runner, text } = output;
+    json!({ "task": task, "step": step, "runner": runner, "content": text }).to_string()
+}
+
+/// The same for people.
+fn program_page(app: &AppContext, output: &ProgramOutput) {
+    let paint = app.style.results;
+    let title = shown_line(&format!("{} ({})", output.step, output.runner));
+    out(&format!("{}  {}", paint.bold(&title), paint.dim(&output.task.to_string())));
+    out(strip_controls(&output.text).trim_end());
+    out("");
 }
 
 /// One line of JSON for each stream of a call.

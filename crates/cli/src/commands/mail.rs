@@ -1,6 +1,6 @@
 //! What the commands that put something into a mailbox share.
 
-use windlass_coordinator::Uptake;
+use windlass_coordinator::MessageReader;
 use windlass_core::id::TaskId;
 use windlass_core::injection::Control;
 
@@ -32,12 +32,12 @@ pub(super) fn warn_without_service(app: &AppContext) -> Result<(), Failure> {
 /// Says where a message will be read, if the task is not running.
 pub(super) async fn print_uptake(app: &AppContext, task: TaskId) -> Result<u8, Failure> {
     match app.coordinator.messages().wait_for_uptake(task).await? {
-        Uptake::NothingToDo => {}
-        Uptake::ByService => {
+        MessageReader::NothingToDo => {}
+        MessageReader::ByService => {
             show::note("The task is not running; `windlass serve` will continue it.");
             warn_without_service(app)?;
         }
-        Uptake::AfterResume => {
+        MessageReader::AfterResume => {
             // Resumed, a blocked task would only ask again.
             let asks = app.coordinator.inbox().open()?;
             let asks = asks.iter().find(|asked| asked.row.task == task);

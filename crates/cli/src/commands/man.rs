@@ -8,6 +8,7 @@ use clap::{Args, Command};
 use super::{Execute, Start};
 use crate::args::parser;
 use crate::failure::Failure;
+use crate::show::out;
 
 /// Print the manual page
 #[derive(Debug, Args)]
@@ -29,7 +30,7 @@ pub(super) fn man() -> Result<u8, Failure> {
     let mut program = parser();
     program.build();
     let page = page(&program).context("the manual page cannot be made")?;
-    let _ = io::stdout().lock().write_all(&page);
+    out(String::from_utf8_lossy(&page).trim_end());
     Ok(0)
 }
 
@@ -61,13 +62,13 @@ fn visible(command: &Command) -> impl Iterator<Item = &Command> {
 fn commands(command: &Command, page: &mut Vec<u8>) -> io::Result<()> {
     for below in visible(command) {
         let about = below.get_about().map(ToString::to_string).unwrap_or_default();
-        writeln!(page, ".TP\n\\fB{}\\fR\n{}", below.get_name(), escaped(&about))?;
+        writeln!(page, ".TP\n\\fB{}\\fR\n{}", below.get_name(), escape(&about))?;
     }
     Ok(())
 }
 
 /// One command: how it is written, what it does, its own options and its examples. The options that
-/// every command has stand at the beginning.
+/// every command has are at the beginning.
 fn section(command: &Command, page: &mut Vec<u8>) -> io::Result<()> {
     let own = command
         .clone()
@@ -76,9 +77,9 @@ fn section(command: &Command, page: &mut Vec<u8>) -> io::Result<()> {
     let usage = own.clone().render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ");
     let name = own.get_bin_name().unwrap_or_default().to_uppercase();
-    writeln!(page, ".SH \"{name}\"\n.nf\n\\fB{}\\fR\n.fi\n.PP", escaped(usage))?;
+    writeln!(page, ".SH \"{name}\"\n.nf\n\\fB{}\\fR\n.fi\n.PP", escape(usage))?;
     let about = own.get_about().map(ToString::to_string).unwrap_or_default();
-    writeln!(page, "{}", escaped(&about))?;
+    writeln!(page, "{}", escape(&about))?;
     commands(&own, page)?;
     let mut options = Vec::new();
     clap_mangen::Man::new(own.clone()).render_options_section(&mut options)?;
@@ -94,11 +95,11 @@ fn section(command: &Command, page: &mut Vec<u8>) -> io::Result<()> {
 fn examples(command: &Command, heading: &str, page: &mut Vec<u8>) -> io::Result<()> {
     let Some(text) = command.get_after_help().map(ToString::to_string) else { return Ok(()) };
     let text = text.trim_start_matches("Examples:\n");
-    writeln!(page, "{heading}\n.nf\n{}\n.fi", escaped(text))
+    writeln!(page, "{heading}\n.nf\n{}\n.fi", escape(text))
 }
 
 /// Text that the formatter leaves as it is.
-fn escaped(text: &str) -> String {
+fn escape(text: &str) -> String {
     let text = text.replace('\\', "\\e").replace('-', "\\-");
     let line = |line: &str| match line.starts_with(['.', '\'']) {
         true => format!("\\&{line}"),

@@ -1,25 +1,28 @@
 //! `mcp`: which servers a task would have, and what one of them offers.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 use serde_json::json;
 use windlass_core::id::TaskId;
 use windlass_core::shown::{shown, shown_line};
 use windlass_sandbox::Sandbox;
 use windlass_term::{Table, TerminalStyle};
 use windlass_tools::mcp::{
-    Change, Listing, McpHost, McpTool, PRESETS, Server, Servers, Transport, shown_name,
+    DefinitionError, Listing, McpHost, McpTool, PRESETS, Server, Servers, ToolChange, Transport,
+    parse_server, shown_name,
 };
 use windlass_tools::{Notices, Tool as _};
 
 use super::{Execute, Start, config};
-use crate::args::SandboxArgs;
+use crate::args::{SandboxArgs, values};
 use crate::config::Config;
 use crate::config::edit::{self, NewServer};
 use crate::failure::Failure;
 use crate::show::{self, note, out, out_json};
+use crate::wiring::mcp::McpServers;
 use crate::wiring::{self, Environment, mcp, sandbox, skills};
 
 /// List, add and test MCP servers
@@ -30,7 +33,7 @@ pub struct Mcp {
     #[command(subcommand)]
     pub action: McpAction,
     /// The project's directory
-    #[arg(long, global = true, value_name = "DIR", default_value = ".")]
+    #[arg(long, global = true, value_name = "DIR", default_value = ".", value_parser = values::directory())]
     pub workspace: PathBuf,
 }
 
@@ -61,7 +64,7 @@ pub enum McpAction {
     Test {
         /// The server's name, as `windlass mcp list` shows it
         name: String,
-        /// Pin the tools and descriptions that it offers now
+        /// Pin the tools it offers now, with their descriptions
         #[arg(long)]
         pin: bool,
         /// Print the result as JSON
@@ -72,6 +75,8 @@ pub enum McpAction {
         sandbox: SandboxArgs,
     },
     /// Add a server to your configuration file
+    #[command(group(ArgGroup::new("server").required(true).args(["command", "url"])))]
+    #[command(override_usage = ADD_USAGE)]
     Add {
         /// What to call it
         name: String,
@@ -79,17 +84,16 @@ pub enum McpAction {
         #[arg(value_name = "COMMAND", trailing_var_arg = true, allow_hyphen_values = true)]
         command: Vec<String>,
         /// Where it answers over HTTP, in place of a program
-        #[arg(
-            long,
-            value_name = "URL",
-            conflicts_with = "command",
-            required_unless_present = "command"
-        )]
+        #[arg(long, value_name = "URL")]
         url: Option<String>,
     },
     /// List the built-in servers that can be configured by name alone
     Presets,
 }
+
+const ADD_USAGE: &str = "\
+windlass mcp add <NAME> <COMMAND>...
+       windlass mcp add <NAME> --url <URL>";
 
 /// The longest description in a list, in characters.
 const SHOWN_CHARS: usize = 60;
@@ -109,8 +113,9 @@ fn mcp(start: Start, args: &Mcp) -> Result<u8, Failure> {
                 }
                 (url, _) => NewServer::Address(url.clone().unwrap_or_default()),
             };
+            check(name, &server)?;
             let (path, _) = config::change_user_file(|text| edit::add_server(text, name, &server))?;
-            let place = shown_line(&path.display().to_string());
+            let (place, name) = (shown_line(&path.display().to_string()), shown_line(name));
             note(&format!("added to {place}; try it with `windlass mcp test {name}`"));
             Ok(0)
         }
@@ -127,9 +132,36 @@ fn mcp(start: Start, args: &Mcp) -> Result<u8, Failure> {
     }
 }
 
-fn list(environment: &Environment, workspace: &Path, json: bool) -> Result<u8, Failure> {
+/// Refuses what could not be started once it is in the configuration.
+fn check(name: &str, server: &NewServer) -> Result<(), Failure> {
+    let written = match server {
+        NewServer::Program { command, args } => json!({ "command": command, "args": args }),
+        NewServer::Address(url) => json!({ "url": url }),
+    };
+    let hint = "give a program and its arguments, or `--url https://…`";
+    // What a variable holds is known where the server is started.
+    if written.to_string().contains("${") {
+        return Ok(());
+    }
+    let read = parse_server(name, &written, &BTreeMap::new());
+    let refused = |error: DefinitionError| Failure::usage(shown_line(&error.to_string()), hint);
+    read.map(drop).map_err(refused)
+}
+
+/// The configuration here, and the servers that work here could start.
+fn servers_here(
+    environment: &Environment,
+    workspace: &Path,
+) -> Result<(Config, McpServers), Failure> {
     let config = environment.config(workspace)?;
-    let found = mcp::found(environment, &config, workspace, &skills::now(environment, workspace));
+    let skills = skills::now(environment, workspace);
+    let found = mcp::startable_servers(environment, &config, workspace, &skills);
+    show::keys::hide(wiring::pairs(&found.keys()));
+    Ok((config, found))
+}
+
+fn list(environment: &Environment, workspace: &Path, json: bool) -> Result<u8, Failure> {
+    let (config, found) = servers_here(environment, workspace)?;
     let mut table = Table::new(&["SERVER", "RUNS", "WHERE", "TRUSTED"], &[]);
     for definition in &found.definitions {
         let place = match definition.program() {
@@ -174,8 +206,7 @@ fn test(
     pin: bool,
     json: bool,
 ) -> Result<u8, Failure> {
-    let config = environment.config(workspace)?;
-    let found = mcp::found(environment, &config, workspace, &skills::now(environment, workspace));
+    let (config, found) = servers_here(environment, workspace)?;
     found.notices.iter().for_each(|notice| note(&format!("notice: {}", shown(notice))));
     let definition = found.definitions.into_iter().find(|definition| definition.name == name);
     let definition = definition.ok_or_else(|| {
@@ -198,7 +229,7 @@ fn test(
     let outcome = runtime.block_on(async {
         let (host, sandbox) = host(environment, &config, workspace, root).await?;
         let servers = Servers::new(vec![definition], &host);
-        let outcome = tested(&servers, pin, json).await;
+        let outcome = test_server(&servers, pin, json).await;
         servers.close().await;
         sandbox.stop().await;
         outcome
@@ -220,7 +251,7 @@ async fn host(
     Ok((host.map_err(anyhow::Error::from)?, opened))
 }
 
-async fn tested(servers: &Servers, pin: bool, json: bool) -> Result<u8, Failure> {
+async fn test_server(servers: &Servers, pin: bool, json: bool) -> Result<u8, Failure> {
     let Some(server) = servers.iter().next() else { return Ok(0) };
     let (listing, changes) = match server.compare().await {
         Ok(compared) => compared,
@@ -240,11 +271,11 @@ async fn tested(servers: &Servers, pin: bool, json: bool) -> Result<u8, Failure>
     show(server, &listing, json);
     for change in &changes {
         note(&match change {
-            Change::Added(tool) => format!("new since it was pinned: {}", shown_line(tool)),
-            Change::Changed(tool) => {
+            ToolChange::Added(tool) => format!("new since it was pinned: {}", shown_line(tool)),
+            ToolChange::Changed(tool) => {
                 format!("changed since it was pinned: {}", shown_line(tool))
             }
-            Change::Removed(tool) => format!("gone since it was pinned: {}", shown_line(tool)),
+            ToolChange::Removed(tool) => format!("gone since it was pinned: {}", shown_line(tool)),
         });
     }
     if pin {

@@ -59,6 +59,7 @@ mod worktree_run;
 mod goal;
 mod follow_up;
 mod named_task;
+mod attendance;
 mod steering;
 mod ask;
 mod prompt;
@@ -201,7 +202,22 @@ impl Start {
         Ok(environment)
     }
 
+    /// For a command about what exists. A directory that only the flag `--data` names is not made for it: most likely
+    /// its name is mistyped.
     fn app(self) -> Result<AppContext, Failure> {
+        let environment = self.environment()?;
+        let by_variable = environment.variables.get("WINDLASS_DATA").map(Path::new);
+        let is_named = self.data.as_deref().is_some_and(|data| by_variable != Some(data));
+        if is_named && !environment.data.exists() {
+            let what = format!("data directory `{}` does not exist", environment.data.display());
+            let hint = "correct `--data`; `windlass run --data DIR` makes a new one";
+            return Err(Failure::usage(what, hint));
+        }
+        self.app_for_work()
+    }
+
+    /// For a command that may be the first one of a data directory.
+    fn app_for_work(self) -> Result<AppContext, Failure> {
         AppContext::open(self.environment()?, self.hooks, Load::One)
     }
 

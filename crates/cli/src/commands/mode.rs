@@ -1,12 +1,19 @@
 //! `mode`: the five axes of a session, and changing them.
 
+use std::path::Path;
+
 use clap::{Args, Subcommand};
 use serde_json::json;
+use windlass_coordinator::Error;
 use windlass_coordinator::slash::SlashInput;
-use windlass_coordinator::views::SessionDetails;
+use windlass_coordinator::views::{SessionDetails, SessionSummary};
 use windlass_core::axes::Axes;
 use windlass_core::id::SessionId;
+use windlass_core::shown::{shown, shown_line};
+use windlass_core::text::one_line;
+use windlass_term::numbers;
 
+use super::named_task::GOAL_WIDTH;
 use super::{AppContext, Execute, Start, follow_up};
 use crate::failure::Failure;
 use crate::show::{self, out, out_json, replies};
@@ -17,8 +24,8 @@ use crate::show::{self, out, out_json, replies};
 pub struct Mode {
     /// What to do; without, show the axes
     #[command(subcommand)]
-    pub action: Option<Action>,
-    /// The session: its id or any unique suffix of it [default: the last one here]
+    pub action: Option<ModeAction>,
+    /// The session: its id or any unique suffix of it [default: the last one of this directory]
     // The program's own `--session` would be taken for this one, which its subcommands share.
     #[arg(long = "session", id = "session_of_mode", value_name = "SESSION", global = true)]
     pub session: Option<String>,
@@ -29,7 +36,7 @@ pub struct Mode {
 
 /// What is done with the mode.
 #[derive(Debug, Subcommand)]
-pub enum Action {
+pub enum ModeAction {
     /// Change axes: MODE, or any of the options
     Set(Set),
     /// List the changes so far
@@ -41,7 +48,7 @@ pub enum Action {
 pub struct Set {
     /// Work mode: chat, plan, build, review, repair or research
     pub mode: Option<String>,
-    /// How far it goes alone: manual, assisted or autonomous
+    /// How much it does on its own: manual, assisted or autonomous
     #[arg(long, value_name = "CONTROL")]
     pub control: Option<String>,
     /// What it may do without asking: restricted, normal, trusted or unrestricted
@@ -73,16 +80,19 @@ fn mode(app: &AppContext, args: &Mode) -> Result<u8, Failure> {
     let coordinator = app.service()?;
     let id = session(app, args.session.as_deref())?;
     let session = coordinator.session(id);
+    if !args.json {
+        note_session(app, id)?;
+    }
     match &args.action {
-        Some(Action::Set(set)) => {
+        Some(ModeAction::Set(set)) => {
             let input = SlashInput::here(set.line()?, app.environment.user());
-            let reply = app.runtime.block_on(session.run(input))?;
+            let reply = app.runtime.block_on(session.run(input)).map_err(set_failure)?;
             match args.json {
                 true => print_json(&session.details()?),
                 false => replies::print(&reply, app.style),
             }
         }
-        Some(Action::Log) => log(app, id, args.json)?,
+        Some(ModeAction::Log) => log(app, id, args.json)?,
         None if args.json => print_json(&session.details()?),
         None => {
             let input = SlashInput::here("/mode", app.environment.user());
@@ -90,6 +100,16 @@ fn mode(app: &AppContext, args: &Mode) -> Result<u8, Failure> {
         }
     }
     Ok(0)
+}
+
+/// A wrong word is one of this command line, not of the slash command that it becomes.
+fn set_failure(error: Error) -> Failure {
+    let is_wrong = matches!(error, Error::BadCommand { .. });
+    let failure = Failure::from(error);
+    match is_wrong {
+        true => Failure { hint: Some("see `windlass mode set --help`".to_owned()), ..failure },
+        false => failure,
+    }
 }
 
 impl Set {
@@ -117,19 +137,34 @@ impl Set {
     }
 }
 
-/// The session that is named, else the last one of this directory, else the last one of all.
+/// The session that is named, else the last one of this directory. One of another directory is only changed by its id.
 fn session(app: &AppContext, named: Option<&str>) -> Result<SessionId, Failure> {
     let sessions = app.coordinator.sessions();
-    let none = |what: String| Failure::usage(what, "see `windlass sessions`");
     if let Some(text) = named {
-        return sessions.find(text)?.ok_or_else(|| none(format!("there is no session `{text}`")));
+        let none =
+            || Failure::usage(format!("there is no session `{text}`"), "see `windlass sessions`");
+        return sessions.find(text)?.ok_or_else(none);
     }
-    let here = follow_up::here(std::path::Path::new(".")).display().to_string();
-    if let Some(session) = sessions.newest_in(&here)? {
-        return Ok(session);
-    }
-    let newest = sessions.newest(1)?;
-    newest.first().map(|row| row.id).ok_or_else(|| none("there is no session".to_owned()))
+    let here = follow_up::real_directory(Path::new(".")).display().to_string();
+    sessions.last_in(&here)?.ok_or_else(|| {
+        let hint = "name one with `--session`: `windlass sessions` lists those of all directories";
+        Failure::usage(format!("there is no session of `{here}`"), hint)
+    })
+}
+
+/// Which session is meant and where it works, on stderr: a change of it reaches nothing else.
+fn note_session(app: &AppContext, session: SessionId) -> Result<(), Failure> {
+    let Some(SessionSummary { row, goal, directory }) =
+        app.coordinator.sessions().summary(session)?
+    else {
+        return Ok(());
+    };
+    let age = numbers::age(row.updated_at, app.coordinator.now());
+    let goal = goal.map(|goal| format!(" “{}”", one_line(&shown(goal.trim()), GOAL_WIDTH)));
+    let place = directory.map(|directory| format!(" in {}", shown_line(&directory)));
+    let (goal, place) = (goal.unwrap_or_default(), place.unwrap_or_default());
+    show::note(&app.style.wrap_note(&format!("session {session}{place}{goal}, used {age} ago")));
+    Ok(())
 }
 
 /// Five keys, and what is about to change (MS-004).
@@ -159,7 +194,7 @@ fn log(app: &AppContext, session: SessionId, json: bool) -> Result<(), Failure> 
             continue;
         }
         let at = change.timestamp.to_zoned(jiff::tz::TimeZone::system());
-        out(&windlass_core::shown::shown_line(&format!(
+        out(&shown_line(&format!(
             "{}  {} → {}  {} ({}): {}",
             at.strftime("%Y-%m-%d %H:%M:%S"),
             change.from,

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::json;
 use windlass_core::id::CallId;
-use windlass_core::message::{Message, Prelude, ToolRequest, ToolSpec};
+use windlass_core::message::{ArgumentSchema, Message, Prelude, ToolRequest, ToolSpec};
 use windlass_core::picture::Picture;
 use windlass_core::reasoning::Effort;
 use windlass_core::text::one_line;
 use windlass_model::{Model, Options, PictureSource, Reply, StreamEvent, Transcript, picture};
 use windlass_term::numbers;
 
-use crate::config::{Chosen, Config, ModelChoice, ModelFacts};
+use crate::config::{Config, ModelChoice, ModelFacts, ModelSelection};
 use crate::next_action;
 use crate::wiring::models;
 
@@ -36,7 +36,7 @@ pub(super) struct AbilityCheck {
 }
 
 /// What came of testing one model.
-pub(super) struct Tested {
+pub(super) struct TestedModel {
     /// What it answered to a first question, or why it did not.
     pub answer: Result<String, String>,
     /// The rest; none where it does not answer.
@@ -44,7 +44,7 @@ pub(super) struct Tested {
 }
 
 /// Tries one model. Somebody waits for the answer, so the first failure says what is wrong.
-pub(super) async fn test(config: &Config, chosen: &Chosen) -> Tested {
+pub(super) async fn test(config: &Config, chosen: &ModelSelection) -> TestedModel {
     let mut config = config.clone();
     config.models.max_retries = 0;
     let model = match models::open(&config, chosen) {
@@ -52,19 +52,19 @@ pub(super) async fn test(config: &Config, chosen: &Chosen) -> Tested {
         Err(details) => {
             let hint = next_action::hint(&details).map(|hint| format!(" ({hint})"));
             let answer = Err(format!("{}{}", details.message, hint.unwrap_or_default()));
-            return Tested { answer, checks: Vec::new() };
+            return TestedModel { answer, checks: Vec::new() };
         }
     };
     let mut tester = Tester { model, parts: 0, thought: None };
     let asked = tester.ask(&tester.transcript("Answer with the one word: pong", &[])).await;
     let reply = match asked {
         Ok(reply) => reply,
-        Err(words) => return Tested { answer: Err(words), checks: Vec::new() },
+        Err(words) => return TestedModel { answer: Err(words), checks: Vec::new() },
     };
     let answer = Ok(summary(&reply));
     // A script answers in its own order, whatever it is asked.
     if matches!(chosen.model, ModelChoice::Script(_)) {
-        return Tested { answer, checks: Vec::new() };
+        return TestedModel { answer, checks: Vec::new() };
     }
     let streamed = tester.parts;
     let stream = AbilityCheck {
@@ -76,7 +76,7 @@ pub(super) async fn test(config: &Config, chosen: &Chosen) -> Tested {
     let parallel = tester.parallel_calls().await;
     let reasoning = tester.reasoning(&config, chosen).await;
     let picture = tester.picture(&config, chosen).await;
-    Tested { answer, checks: vec![stream, call, parallel, reasoning, picture] }
+    TestedModel { answer, checks: vec![stream, call, parallel, reasoning, picture] }
 }
 
 fn summary(reply: &Reply) -> String {
@@ -166,11 +166,11 @@ impl Tester {
     }
 
     /// Reasoning may have been seen already; else a question that is worth a thought is asked.
-    async fn reasoning(&mut self, config: &Config, chosen: &Chosen) -> AbilityCheck {
+    async fn reasoning(&mut self, config: &Config, chosen: &ModelSelection) -> AbilityCheck {
         if self.thought.is_none() {
             let effort = chosen.effort.or(Some(Effort::Low));
             // A provider that takes no such effort is asked without.
-            if let Ok(model) = models::open(config, &Chosen { effort, ..chosen.clone() }) {
+            if let Ok(model) = models::open(config, &ModelSelection { effort, ..chosen.clone() }) {
                 self.model = model;
             }
             let wanted = "How many of the numbers from 1 to 30 are prime? Think, then answer with the number.";
@@ -185,8 +185,8 @@ impl Tester {
 
 impl Tester {
     /// A picture of one colour, which the model has to name. It is shown also to a model that is not known to see.
-    async fn picture(&mut self, config: &Config, chosen: &Chosen) -> AbilityCheck {
-        let found = match self.seeing(config, chosen) {
+    async fn picture(&mut self, config: &Config, chosen: &ModelSelection) -> AbilityCheck {
+        let found = match self.picture_request(config, chosen) {
             Err(words) => Err(words),
             Ok(transcript) => self.ask(&transcript).await.and_then(|reply| {
                 let said = one_line(reply.text.trim(), SAID);
@@ -199,7 +199,11 @@ impl Tester {
         check("picture", found)
     }
 
-    fn seeing(&mut self, config: &Config, chosen: &Chosen) -> Result<Transcript, String> {
+    fn picture_request(
+        &mut self,
+        config: &Config,
+        chosen: &ModelSelection,
+    ) -> Result<Transcript, String> {
         let mut config = config.clone();
         let facts = config.facts(&chosen.model);
         let facts = ModelFacts { vision: Some(true), ..facts };
@@ -232,11 +236,11 @@ fn tools() -> [ToolSpec; 1] {
     [ToolSpec {
         name: TOOL.to_owned(),
         description: "Gives back the text it is given.".to_owned(),
-        parameters: json!({
+        parameters: ArgumentSchema::from(&json!({
             "type": "object",
             "properties": {"text": {"type": "string"}},
             "required": ["text"],
-        }),
+        })),
     }]
 }
 

@@ -10,9 +10,10 @@ use windlass_core::shown::{shown, shown_line};
 use windlass_model::{KnownModel, Provider, list_models};
 use windlass_term::{Paint, Table, TerminalStyle, numbers};
 
-use super::model_checks::{self, Tested};
+use super::model_checks::{self, TestedModel};
 use super::{Execute, Start};
-use crate::config::{Chosen, Config, ConfiguredProvider, Flag, ModelChoice};
+use crate::args::values;
+use crate::config::{Config, ConfiguredProvider, Flag, ModelChoice, ModelSelection};
 use crate::failure::Failure;
 use crate::show::{self, out, out_json};
 use crate::wiring::{self, Environment};
@@ -24,11 +25,11 @@ pub struct ListModels {
     /// Ask each model, or only this one, a few small questions and print what works
     #[arg(long, value_name = "MODEL", num_args = 0..=1)]
     pub test: Option<Option<String>>,
-    /// Only this model, as `PROVIDER/NAME` or `script:FILE`; it need not be configured
+    /// Only this model, PROVIDER/NAME or script:FILE; it need not be configured
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
     /// The directory whose project file is read
-    #[arg(long, value_name = "DIR", default_value = ".")]
+    #[arg(long, value_name = "DIR", default_value = ".", value_parser = values::directory())]
     pub workspace: PathBuf,
     /// Print the result as JSON
     #[arg(long)]
@@ -58,7 +59,7 @@ impl Execute for ListModels {
 
 impl ListModels {
     /// The one model that is asked about.
-    fn named(&self) -> Option<&String> {
+    fn only_model(&self) -> Option<&String> {
         self.test.iter().flatten().next().or(self.model.as_ref())
     }
 }
@@ -69,7 +70,7 @@ pub(super) fn models(environment: &Environment, args: &ListModels) -> Result<u8,
         key: "models.model".to_owned(),
         value: value.clone(),
     };
-    let flags = args.named().map(flag).into_iter().collect();
+    let flags = args.only_model().map(flag).into_iter().collect();
     let config = Environment { flags, ..environment.clone() }.config(&args.workspace)?;
     let runtime = wiring::runtime(wiring::Load::One)?;
     let modes = modes(&config, args)?;
@@ -82,7 +83,7 @@ pub(super) fn models(environment: &Environment, args: &ListModels) -> Result<u8,
     if args.json {
         modes.iter().for_each(|(mode, chosen)| out_json(&mode_json(&config, *mode, chosen)));
     }
-    if args.named().is_none() {
+    if args.only_model().is_none() {
         let listed = runtime.block_on(providers(&config));
         print_providers(&listed, args.json);
     }
@@ -90,8 +91,8 @@ pub(super) fn models(environment: &Environment, args: &ListModels) -> Result<u8,
 }
 
 /// The model of each mode; with one model for every mode, one line says it.
-fn modes(config: &Config, args: &ListModels) -> Result<Vec<(ModelMode, Chosen)>, Failure> {
-    let wanted = if args.named().is_some() { &[ModelMode::Smart][..] } else { ModelMode::ALL };
+fn modes(config: &Config, args: &ListModels) -> Result<Vec<(ModelMode, ModelSelection)>, Failure> {
+    let wanted = if args.only_model().is_some() { &[ModelMode::Smart][..] } else { ModelMode::ALL };
     let mut modes = Vec::new();
     for &mode in wanted {
         match config.models.for_mode(mode) {
@@ -104,32 +105,32 @@ fn modes(config: &Config, args: &ListModels) -> Result<Vec<(ModelMode, Chosen)>,
     Ok(modes)
 }
 
-fn print_modes(config: &Config, args: &ListModels, modes: &[(ModelMode, Chosen)]) {
+fn print_modes(config: &Config, args: &ListModels, modes: &[(ModelMode, ModelSelection)]) {
     if modes.is_empty() {
         show::note("no model is configured; set up one of the providers below");
         return;
     }
     let columns = ["MODE", "MODEL", "EFFORT", "WINDOW", "PRICE IN/OUT", "CAN", "WHERE"];
     let mut table = Table::new(&columns, &[]);
-    for (mode, Chosen { model, effort }) in modes {
-        let mode = if args.named().is_some() { "any".to_owned() } else { mode.to_string() };
+    for (mode, ModelSelection { model, effort }) in modes {
+        let mode = if args.only_model().is_some() { "any".to_owned() } else { mode.to_string() };
         let effort = effort.map_or("-".to_owned(), |effort| effort.to_string());
         let place = place(config, model).unwrap_or_else(|why| format!("not usable: {why}"));
         let (window, price, can) =
-            (window(config, model), price(config, model), can(config, model));
+            (window(config, model), price(config, model), capability_words(config, model));
         table.row(vec![mode, model.to_string(), effort, window, price, can, place]);
     }
     show::print_table(&table);
     show::note(&format!(
         "Prices are US dollars per million tokens. The built-in ones are of {}; [models.\"NAME\"] in the \
          configuration changes them.",
-        KnownModel::renewed()
+        KnownModel::last_renewed()
     ));
     show::print_config_notices(config);
     out("");
 }
 
-fn mode_json(config: &Config, mode: ModelMode, chosen: &Chosen) -> String {
+fn mode_json(config: &Config, mode: ModelMode, chosen: &ModelSelection) -> String {
     let (model, place) = (&chosen.model, place(config, &chosen.model));
     let price = config.facts(model).price;
     let price = price.map(|price| json!({ "input": price.input, "output": price.output }));
@@ -137,14 +138,14 @@ fn mode_json(config: &Config, mode: ModelMode, chosen: &Chosen) -> String {
         "mode": mode, "model": model.to_string(), "effort": chosen.effort,
         "where": place.clone().ok(), "problem": place.as_ref().err(),
         "context_window": config.context_window(model), "usd_per_million_tokens": price,
-        "reasons": known(model).map(|known| known.reasons), "sees": config.facts(model).vision,
+        "reasons": known_model(model).map(|known| known.reasons), "sees": config.facts(model).vision,
     })
     .to_string()
 }
 
-async fn test_all(config: &Config, args: &ListModels, modes: &[(ModelMode, Chosen)]) -> u8 {
+async fn test_all(config: &Config, args: &ListModels, modes: &[(ModelMode, ModelSelection)]) -> u8 {
     let mut code = 0;
-    let chosen: BTreeMap<String, &Chosen> = modes
+    let chosen: BTreeMap<String, &ModelSelection> = modes
         .iter()
         .map(|(_, chosen)| (format!("{} {:?}", chosen.model, chosen.effort), chosen))
         .collect();
@@ -161,7 +162,7 @@ async fn test_all(config: &Config, args: &ListModels, modes: &[(ModelMode, Chose
     code
 }
 
-fn tested_json(name: &str, tested: &Tested) -> String {
+fn tested_json(name: &str, tested: &TestedModel) -> String {
     let (works, outcome) = match &tested.answer {
         Ok(words) => (true, words),
         Err(words) => (false, words),
@@ -170,7 +171,7 @@ fn tested_json(name: &str, tested: &Tested) -> String {
         .to_string()
 }
 
-fn print_tested(name: &str, tested: &Tested, paint: Paint) {
+fn print_tested(name: &str, tested: &TestedModel, paint: Paint) {
     let (mark, words) = match &tested.answer {
         Ok(words) => (paint.green("works"), words),
         Err(words) => (paint.red("fails"), words),
@@ -247,7 +248,7 @@ fn print_providers(listed: &[Result<ListedProvider, String>], as_json: bool) {
 
 fn models_line(models: &Result<Vec<String>, String>) -> String {
     match models {
-        Err(_) => "not running".to_owned(),
+        Err(problem) => problem.clone(),
         Ok(names) if names.is_empty() => "no models".to_owned(),
         Ok(names) => {
             let more = names.len().saturating_sub(LISTED);
@@ -299,13 +300,13 @@ fn price(config: &Config, choice: &ModelChoice) -> String {
     price.map_or("unknown".to_owned(), |price| format!("${}/${}", price.input, price.output))
 }
 
-fn known(choice: &ModelChoice) -> Option<KnownModel> {
+fn known_model(choice: &ModelChoice) -> Option<KnownModel> {
     choice.to_string().parse().ok().and_then(|name| KnownModel::find(&name))
 }
 
 /// What a model can do besides answering, as far as that is known.
-fn can(config: &Config, choice: &ModelChoice) -> String {
-    let reasons = known(choice).map(|known| known.reasons);
+fn capability_words(config: &Config, choice: &ModelChoice) -> String {
+    let reasons = known_model(choice).map(|known| known.reasons);
     let abilities = [("reason", reasons), ("see", config.facts(choice).vision)];
     let words: Vec<_> =
         abilities.iter().filter(|(_, can)| *can == Some(true)).map(|(word, _)| *word).collect();

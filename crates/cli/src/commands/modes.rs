@@ -13,11 +13,11 @@ use crate::show::{out, out_json};
 #[command(after_help = EXAMPLES)]
 pub struct Modes {
     #[command(subcommand)]
-    pub action: Action,
+    pub action: ModesAction,
 }
 
 #[derive(Debug, Subcommand)]
-pub enum Action {
+pub enum ModesAction {
     /// Show a role, or all: its tools, and what its agents read
     Show {
         /// architect, executor or auditor
@@ -38,7 +38,7 @@ In a conversation, /architect, /executor and /auditor switch to a role.";
 
 impl Execute for Modes {
     fn execute(self, _start: Start) -> Result<u8, Failure> {
-        let Action::Show { role, json } = self.action;
+        let ModesAction::Show { role, json } = self.action;
         let roles: Vec<Role> = role.map_or_else(|| Role::ALL.to_vec(), |role| vec![role]);
         for (place, role) in roles.into_iter().enumerate() {
             let config = role.config();

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::show::{note, task_page};
 
 /// How wide a goal gets beside other words.
-const GOAL_WIDTH: usize = 60;
+pub(super) const GOAL_WIDTH: usize = 60;
 
 /// The task with this id. Without one the last task of this directory, and a person reads on stderr which it is.
 pub(super) fn find_or_last(app: &AppContext, given: Option<&str>) -> Result<TaskId, Failure> {
@@ -21,7 +21,7 @@ pub(super) fn find_or_last(app: &AppContext, given: Option<&str>) -> Result<Task
     if let Some(text) = given {
         return Ok(tasks.find(text)?);
     }
-    let here = follow_up::here(Path::new("."));
+    let here = follow_up::real_directory(Path::new("."));
     let Some(last) = tasks.in_directory(&here).newest()? else {
         let what = format!("no task was started in `{}`", here.display());
         let hint = "name a task: `windlass tasks` lists those of all directories; or start one here with \

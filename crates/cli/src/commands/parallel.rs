@@ -4,15 +4,19 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use windlass_coordinator::parallel::{Crew, SideBySide, Tries, TryView};
+use windlass_coordinator::Error;
+use windlass_coordinator::parallel::{Attempts, SideBySide, TryView, WorkerList};
+use windlass_coordinator::workflows::NewRun;
 use windlass_core::shown::{shown, shown_line};
 use windlass_core::text::one_line;
+use windlass_plan::{Phase, Plan, Task as PlanTask};
+use windlass_skills::regular;
 use windlass_term::{Table, numbers};
 
 use super::drive::drive;
-use super::worktree_run::WorktreeRunArgs;
+use super::worktree_run::{WorktreeRunArgs, here};
 use super::{AppContext, Execute, Start};
-use crate::args::{Printing, SandboxArgs};
+use crate::args::{PrintOptions, SandboxArgs};
 use crate::failure::Failure;
 use crate::show::{self, note, out, out_json};
 
@@ -75,7 +79,7 @@ pub enum ParallelAction {
         sandbox: SandboxArgs,
         /// How to print
         #[command(flatten)]
-        printing: Printing,
+        printing: PrintOptions,
     },
 }
 
@@ -131,22 +135,24 @@ impl Execute for Parallels {
     fn execute(self, start: Start) -> Result<u8, Failure> {
         match self.action {
             ParallelAction::Run(args) => {
-                let crew = Crew {
-                    tasks: tasks(&args)?,
+                let (app, run) = args.options.prepare(start)?;
+                let crew = WorkerList {
+                    tasks: tasks(&app, &args)?,
                     workers: args.workers,
                     runner: args.runner.clone(),
                     gates: args.gates.clone(),
                     merge: !args.no_merge,
                 };
-                run(start, SideBySide::Crew(crew), &args.options)
+                follow(&app, SideBySide::Crew(crew), run, &args.options)
             }
             ParallelAction::Try(args) => {
-                let tries = Tries {
+                let tries = Attempts {
                     prompt: args.prompt.clone(),
                     runners: args.runners.clone(),
                     checks: args.checks.clone(),
                 };
-                run(start, SideBySide::Tries(tries), &args.options)
+                let (app, run) = args.options.prepare(start)?;
+                follow(&app, SideBySide::Tries(tries), run, &args.options)
             }
             ParallelAction::Status { json } => status(&start.app()?, json),
             ParallelAction::Results { run, json } => results(&start.app()?, &run, json),
@@ -159,7 +165,7 @@ impl Execute for Parallels {
 }
 
 /// The tasks of a run: from the command line, a file, a plan.
-fn tasks(args: &RunWorkers) -> Result<Vec<String>, Failure> {
+fn tasks(app: &AppContext, args: &RunWorkers) -> Result<Vec<String>, Failure> {
     let mut tasks = args.tasks.clone();
     if let Some(path) = &args.file {
         let text = read(path)?;
@@ -168,7 +174,8 @@ fn tasks(args: &RunWorkers) -> Result<Vec<String>, Failure> {
         tasks.extend(lines.map(str::to_owned));
     }
     if let (Some(plan), Some(phase)) = (&args.plan, &args.phase) {
-        tasks.extend(tasks_of_phase(&read(plan)?, phase, plan)?);
+        let file = app.coordinator.plans().read(&here(), Some(&plan.display().to_string()))?;
+        tasks.extend(tasks_of_phase(&file.plan, phase)?);
     }
     match tasks.is_empty() {
         true => Err(Failure::usage(
@@ -183,8 +190,9 @@ fn read(path: &Path) -> Result<String, Failure> {
     let mut text = String::new();
     let read = match path.to_str() {
         Some("-") => std::io::stdin().take(MAX_FILE_BYTES).read_to_string(&mut text),
-        _ => std::fs::File::open(path)
-            .and_then(|file| file.take(MAX_FILE_BYTES).read_to_string(&mut text)),
+        _ => {
+            regular::open(path).and_then(|file| file.take(MAX_FILE_BYTES).read_to_string(&mut text))
+        }
     };
     match read {
         Ok(_) => Ok(text),
@@ -195,34 +203,68 @@ fn read(path: &Path) -> Result<String, Failure> {
     }
 }
 
-/// The prompts of the tasks of a phase, in order.
-fn tasks_of_phase(text: &str, phase: &str, path: &Path) -> Result<Vec<String>, Failure> {
-    let wrong = |why: String| {
-        Failure::usage(format!("`{}`: {why}", path.display()), "see `windlass plan validate`")
-    };
-    let plan: serde_json::Value =
-        serde_json::from_str(text).map_err(|error| wrong(format!("it is not a plan: {error}")))?;
-    let phases: Vec<&serde_json::Value> = plan["phases"].as_array().into_iter().flatten().collect();
-    let is_it = |(at, one): &(usize, &&serde_json::Value)| {
-        ["id", "name", "title"].iter().any(|field| one[*field] == phase)
+/// The prompts of the tasks of a phase, in order. Workers start at once and read a prompt, so a task that says more
+/// than that is refused: nothing of a plan may be left out without a word.
+fn tasks_of_phase(plan: &Plan, phase: &str) -> Result<Vec<String>, Failure> {
+    let is_it = |(at, one): &(usize, &Phase)| {
+        one.id == phase
+            || one.title == phase
             || phase.parse::<usize>().is_ok_and(|number| number == at + 1)
     };
-    let found = phases.iter().enumerate().find(is_it).map(|(_, one)| *one);
-    let found = found
-        .ok_or_else(|| wrong(format!("it has no phase `{phase}`; it has {}", phases.len())))?;
-    let prompt = |task: &serde_json::Value| {
-        let text = task["bestPatternPrompt"].as_str().or_else(|| task["prompt"].as_str());
-        text.map(str::to_owned)
-            .ok_or_else(|| wrong(format!("a task of `{phase}` has no `bestPatternPrompt`")))
+    let Some((_, found)) = plan.phases.iter().enumerate().find(is_it) else {
+        let names: Vec<&str> = plan.phases.iter().map(|phase| phase.id.as_str()).collect();
+        let words = format!("plan `{}` has no phase `{phase}`", plan.id);
+        return Err(Failure::usage(words, format!("it has {}", names.join(", "))));
     };
-    found["tasks"].as_array().into_iter().flatten().map(prompt).collect()
+    let demands: Vec<String> = found
+        .tasks
+        .iter()
+        .filter_map(|task| {
+            let keys = unsupported_settings(plan, found, task);
+            (!keys.is_empty()).then(|| format!("task `{}` says {}", task.id, keys.join(", ")))
+        })
+        .collect();
+    match demands.is_empty() {
+        true => Ok(found.tasks.iter().map(|task| task.best_pattern_prompt.clone()).collect()),
+        false => Err(Failure::usage(
+            format!("workers follow nothing but prompts, and {}", demands.join("; ")),
+            "`windlass plan run` follows all of a plan",
+        )),
+    }
 }
 
-fn run(start: Start, what: SideBySide, options: &WorktreeRunArgs) -> Result<u8, Failure> {
-    let (app, run) = options.prepare(start)?;
+/// What a task says that workers do not follow, by its keys.
+fn unsupported_settings(plan: &Plan, phase: &Phase, task: &PlanTask) -> Vec<&'static str> {
+    let completion = task.completion.is_some() || plan.completion.is_some();
+    let all = [
+        ("`dependsOn`", !task.depends_on.is_empty()),
+        ("`approval` or a high `risk`", task.needs_approval()),
+        ("`verification`", !task.verification.is_empty()),
+        ("`completion`", completion),
+        ("`steps`", !task.steps.is_empty()),
+        ("`tools`", task.tools.is_some()),
+        ("`skills`", task.skills.is_some() || plan.required_skills.is_some()),
+        ("`requiredMcpTools`", plan.required_mcp_tools.is_some()),
+        ("`assignedAgent`", plan.agent_of(phase, task).is_some()),
+    ];
+    all.into_iter().filter(|(_, is_said)| *is_said).map(|(key, _)| key).collect()
+}
+
+fn follow(
+    app: &AppContext,
+    what: SideBySide,
+    run: NewRun,
+    options: &WorktreeRunArgs,
+) -> Result<u8, Failure> {
     app.runtime.block_on(async {
-        let task = app.coordinator.parallel().start(what, run).await?;
-        options.follow(&app, task).await
+        let started = app.coordinator.parallel().start(what, run).await;
+        let task = started.map_err(|error| match error {
+            Error::Workflow(words) => {
+                Failure::usage(words, "`windlass parallel --help` has examples")
+            }
+            other => Failure::from(other),
+        })?;
+        options.follow(app, task).await
     })
 }
 
@@ -271,9 +313,9 @@ fn results(app: &AppContext, run: &str, json: bool) -> Result<u8, Failure> {
         let checks: Vec<&str> = one.checks.iter().map(|check| check.status.as_str()).collect();
         table.row(vec![
             shown_line(&one.name),
-            one.status.clone(),
+            one.status.to_string(),
             one.changed_files.len().to_string(),
-            numbers::dollars(one.cost_usd),
+            numbers::known_dollars(one.cost_usd),
             (one.input_tokens + one.output_tokens).to_string(),
             checks.join(", "),
             shown_line(&one_line(summary(one), 60)),
@@ -294,7 +336,12 @@ fn summary(one: &TryView) -> &str {
     one.error.as_deref().unwrap_or(&one.summary)
 }
 
-fn pick(app: &AppContext, run: &str, name: &str, resume: Option<&Printing>) -> Result<u8, Failure> {
+fn pick(
+    app: &AppContext,
+    run: &str,
+    name: &str,
+    resume: Option<&PrintOptions>,
+) -> Result<u8, Failure> {
     let run = app.coordinator.workflows().find(run)?;
     let open = app.coordinator.inbox().open()?;
     let Some(asked) = open.into_iter().find(|asked| asked.row.task == run) else {
@@ -303,7 +350,7 @@ fn pick(app: &AppContext, run: &str, name: &str, resume: Option<&Printing>) -> R
     };
     let options = &asked.row.question.options;
     if !options.iter().any(|option| option == name) {
-        let words = format!("`{name}` is none of its results");
+        let words = format!("`{name}` is not one of its results");
         return Err(Failure::usage(words, format!("it has {}", options.join(", "))));
     }
     let question = asked.row.question.id;

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
-use windlass_coordinator::views::Filter;
+use windlass_coordinator::{Error, SessionRule};
 use windlass_core::id::TaskId;
 use windlass_core::injection::Control;
-use windlass_core::policy::{AllowRule, Class, Pattern};
+use windlass_core::policy::{Class, Pattern};
 use windlass_core::shown::{shown_line, shown_path};
 use windlass_shell::{Context, analyze};
 
@@ -15,18 +15,18 @@ use super::{AppContext, Execute, Start};
 use crate::args::values::whole;
 use crate::failure::Failure;
 use crate::show::{self, out, out_json};
-use crate::wiring::place::Placed;
+use crate::wiring::place::TaskDirectories;
 
-/// List what you have allowed, allow more beforehand, and revoke it
+/// List what you have allowed, allow more in advance, and revoke it
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub struct Permissions {
     #[command(subcommand)]
-    pub action: Option<Action>,
+    pub action: Option<PermissionsAction>,
     /// Show only session rules of this task: its id or any unique suffix of it
     #[arg(long)]
     pub task: Option<String>,
-    /// Revoke the session rule with this number in the list
+    /// Revoke session rule N; for a standing rule: `permissions revoke N`
     #[arg(long, value_name = "N")]
     pub revoke: Option<usize>,
     /// Print the result as JSON
@@ -35,8 +35,8 @@ pub struct Permissions {
 }
 
 #[derive(Debug, Subcommand)]
-pub enum Action {
-    /// List standing rules, and what `Allow All` has allowed in sessions
+pub enum PermissionsAction {
+    /// List standing rules, and session rules: what `Allow All` has allowed
     List {
         /// Print the result as JSON
         #[arg(long)]
@@ -51,7 +51,7 @@ pub enum Action {
         #[arg(long)]
         project: bool,
     },
-    /// Take a standing rule back
+    /// Revoke a standing rule; for a session rule: `permissions --revoke N`
     Revoke {
         /// Its number in the list
         #[arg(value_parser = whole::<i64>)]
@@ -64,19 +64,22 @@ Examples:
   windlass permissions                     what is allowed, numbered
   windlass permissions allow 'git push origin topic'
   windlass permissions allow --project 'cargo test'
-  windlass permissions revoke 1            ask again from now on
+  windlass permissions revoke 1            revoke standing rule 1
+  windlass permissions --revoke 1          revoke session rule 1
 
 A rule never allows what every profile denies (`sudo`, `rm -rf`), nor what
-cannot be read beforehand. Commands that destroy are allowed only where every
+cannot be read in advance. Commands that destroy are allowed only where every
 path they name lies inside the workspace.";
 
 impl Execute for Permissions {
     fn execute(self, start: Start) -> Result<u8, Failure> {
-        let app = start.app()?;
+        let app = start.app_for_work()?;
         match &self.action {
-            Some(Action::Allow { pattern, project }) => allow(&app, &pattern.join(" "), *project),
-            Some(Action::Revoke { number }) => revoke(&app, *number),
-            Some(Action::List { json }) => list(&app, None, *json),
+            Some(PermissionsAction::Allow { pattern, project }) => {
+                allow(&app, &pattern.join(" "), *project)
+            }
+            Some(PermissionsAction::Revoke { number }) => revoke(&app, *number),
+            Some(PermissionsAction::List { json }) => list(&app, None, *json),
             None => match self.revoke {
                 Some(number) => revoke_session_rule(&app, self.task.as_deref(), number),
                 None => list(&app, self.task.as_deref(), self.json),
@@ -92,7 +95,7 @@ fn allow(app: &AppContext, text: &str, project: bool) -> Result<u8, Failure> {
             let here = std::env::current_dir().map_err(anyhow::Error::from)?;
             // A task that starts here may use the whole repository, and so may the rule.
             let task = TaskId::new(Timestamp::now());
-            Some(Placed::of_directory(&app.environment, &here, task).top)
+            Some(TaskDirectories::of_directory(&app.environment, &here, task).top)
         }
         false => None,
     };
@@ -131,53 +134,65 @@ fn parse(text: &str) -> Result<Pattern, Failure> {
 }
 
 fn revoke(app: &AppContext, number: i64) -> Result<u8, Failure> {
-    if app.runtime.block_on(app.coordinator.standing_rules().revoke(number))? {
-        show::note(&format!("revoked rule {number}"));
+    let rules = app.coordinator.standing_rules();
+    let found = rules.all()?.into_iter().find(|rule| rule.number == number);
+    if let Some(rule) = found
+        && app.runtime.block_on(rules.revoke(number))?
+    {
+        show::note(&format!("revoked standing rule {number}: {}", shown_line(&rule.pattern)));
         return Ok(0);
     }
-    Err(no_rule(number))
+    Err(Failure::usage(
+        format!("there is no standing rule {number}"),
+        "list them with `windlass permissions`; for a session rule: `windlass permissions --revoke N`",
+    ))
 }
 
-fn no_rule(number: impl std::fmt::Display) -> Failure {
-    Failure::usage(format!("there is no rule {number}"), "list them with `windlass permissions`")
-}
-
-/// The session rules of live tasks, or of one.
-fn session_rules(
-    app: &AppContext,
-    task: Option<&str>,
-) -> Result<Vec<(TaskId, AllowRule)>, Failure> {
+/// What `Allow All` has allowed in sessions and for single tasks, or for one task.
+fn session_rules(app: &AppContext, task: Option<&str>) -> Result<Vec<SessionRule>, Failure> {
     let tasks = app.coordinator.tasks();
-    let ids = match task {
-        Some(task) => vec![tasks.find(task)?],
-        None => {
-            let live = Filter { live: true, ..Filter::default() };
-            tasks.rows(&live)?.into_iter().map(|row| row.id).collect()
-        }
-    };
-    let mut rules = Vec::new();
-    for id in ids {
-        rules.extend(tasks.state(id)?.allow_rules.into_iter().map(|rule| (id, rule)));
-    }
-    Ok(rules)
+    let Some(task) = task else { return Ok(app.coordinator.sessions().rules()?) };
+    let state = tasks.state(tasks.find(task)?)?;
+    let (id, session) = (state.id(), state.command().session_id);
+    let of_task = |rule| SessionRule { session, task: Some(id), rule };
+    Ok(state.allow_rules.into_iter().map(of_task).collect())
 }
 
 fn revoke_session_rule(app: &AppContext, task: Option<&str>, number: usize) -> Result<u8, Failure> {
     let rules = session_rules(app, task)?;
     let found = number.checked_sub(1).and_then(|at| rules.get(at));
-    let (task, rule) = found.ok_or_else(|| no_rule(number))?;
-    let control = Control::Revoke { rule: rule.clone() };
-    let user = app.environment.user();
-    let row = app.coordinator.tasks().get(*task)?;
+    let granted = found.ok_or_else(|| {
+        Failure::usage(
+            format!("there is no session rule {number}"),
+            "list them with `windlass permissions`; for a standing rule: \
+             `windlass permissions revoke N`",
+        )
+    })?;
+    let (rule, user) = (&granted.rule, app.environment.user());
     app.runtime.block_on(async {
         // What was allowed for the session is taken back from all its tasks.
-        if let Some(row) = row.filter(|row| row.parent_id.is_none()) {
-            app.coordinator.session(row.session_id).revoke(rule, &user).await?;
+        let is_of_session = match granted.task {
+            Some(task) => {
+                app.coordinator.tasks().get(task)?.is_some_and(|row| row.parent_id.is_none())
+            }
+            None => true,
+        };
+        let session = app.coordinator.session(granted.session);
+        let is_revoked = is_of_session && session.revoke(rule, &user).await?;
+        if let Some(task) = granted.task.filter(|_| !is_revoked) {
+            let control = Control::Revoke { rule: rule.clone() };
+            app.coordinator.control().steer(task, control, &user).await?;
         }
-        app.coordinator.control().steer(*task, control, &user).await
+        Ok::<_, Error>(())
     })?;
-    show::note(&format!("revoked for {task}: {rule}"));
+    show::note(&format!("revoked session rule {number}: {}", line(granted)));
     Ok(0)
+}
+
+/// Where a rule holds, and what it allows.
+fn line(granted: &SessionRule) -> String {
+    let place = granted.task.map_or_else(|| granted.session.to_string(), |task| task.to_string());
+    format!("{place}  {}", shown_line(&granted.rule.to_string()))
 }
 
 fn list(app: &AppContext, task: Option<&str>, json: bool) -> Result<u8, Failure> {
@@ -196,15 +211,18 @@ fn list(app: &AppContext, task: Option<&str>, json: bool) -> Result<u8, Failure>
                 .to_string(),
             );
         }
-        for (index, (task, rule)) in session.iter().enumerate() {
-            let line = serde_json::json!({ "number": index + 1, "task_id": task, "rule": rule });
+        for (number, granted) in (1..).zip(&session) {
+            let line = serde_json::json!({
+                "number": number, "session_id": granted.session, "task_id": granted.task,
+                "rule": granted.rule,
+            });
             out_json(&line.to_string());
         }
         return Ok(0);
     }
     if standing.is_empty() && session.is_empty() {
         show::note(
-            "Nothing is allowed beforehand: every question is asked.\n\
+            "Nothing is allowed in advance: every question is asked.\n\
              A rule lets matching commands run without a question. Add one with\n  \
              windlass permissions allow --project 'cargo test'",
         );
@@ -219,10 +237,10 @@ fn list(app: &AppContext, task: Option<&str>, json: bool) -> Result<u8, Failure>
         out(&format!("{:>3}  {pattern}  ({place})", rule.number));
     }
     if !session.is_empty() {
-        out("Rules of sessions, from `Allow All` (revoke with `windlass permissions --revoke N`)");
+        out("Session rules, from `Allow All` (revoke with `windlass permissions --revoke N`)");
     }
-    for (index, (task, rule)) in session.iter().enumerate() {
-        out(&format!("{:>3}  {task}  {}", index + 1, shown_line(&rule.to_string())));
+    for (number, granted) in (1..).zip(&session) {
+        out(&format!("{number:>3}  {}", line(granted)));
     }
     Ok(0)
 }

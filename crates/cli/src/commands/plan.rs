@@ -14,7 +14,7 @@ use windlass_core::planning::{Resolution, Severity};
 
 use self::run::RunPlan;
 use super::{AppContext, Execute, Start, follow_up};
-use crate::args::values::one_of;
+use crate::args::values::{self, one_of};
 use crate::failure::Failure;
 use crate::show::{self, note, out_json};
 
@@ -26,7 +26,7 @@ pub struct PlanCommand {
     #[command(subcommand)]
     pub action: PlanAction,
     /// The project's directory
-    #[arg(long, global = true, value_name = "DIR", default_value = ".")]
+    #[arg(long, global = true, value_name = "DIR", default_value = ".", value_parser = values::directory())]
     pub workspace: PathBuf,
     /// Print the result as JSON
     #[arg(long, global = true)]
@@ -56,13 +56,13 @@ pub enum PlanAction {
     New {
         /// The new plan's name
         name: String,
-        /// The template that it begins with
+        /// The template to start from
         #[arg(long, value_name = "TEMPLATE", default_value = "feature")]
         template: String,
     },
     /// List the plans of this project
     List,
-    /// Check a plan; exit code 2 names every wrong place
+    /// Check a plan and name every mistake; exit code 2 if there is one
     Validate {
         /// The plan: a file, or a name of `.windlass/plans` [default: the active one]
         plan: Option<String>,
@@ -80,12 +80,12 @@ pub enum PlanAction {
         #[arg(long)]
         again: bool,
     },
-    /// Show how far a plan is
+    /// Show the progress of a plan
     Status {
         /// The plan's name [default: the active one]
         plan: Option<String>,
     },
-    /// Work through the active plan; again, it continues
+    /// Work through the active plan; run it again to continue
     Run(Box<RunPlan>),
     /// Check that every prompt names what to use; exit code 1 if one does not
     ValidatePrompts {
@@ -98,7 +98,9 @@ pub enum PlanAction {
         #[arg(long)]
         strict: bool,
     },
-    /// Log an issue
+    /// Log an issue that is left open
+    #[command(override_usage = "windlass plan log-issue [OPTIONS] --severity <SEVERITY>\n\
+                                \x20                              --description <TEXT>")]
     LogIssue {
         /// How bad it is: low, medium, high or critical
         #[arg(long, value_name = "SEVERITY", value_parser = one_of(Severity::ALL, Severity::as_str), hide_possible_values = true)]
@@ -109,11 +111,11 @@ pub enum PlanAction {
         /// The team or the person that should look at it
         #[arg(long, value_name = "OWNER")]
         owner: Option<String>,
-        /// What is wrong
+        /// What is wrong, and where
         #[arg(long, value_name = "TEXT")]
         description: String,
     },
-    /// List issues
+    /// List the issues of this project
     Issues {
         /// Only those of this task
         #[arg(long, value_name = "TASK")]
@@ -128,7 +130,7 @@ pub enum PlanAction {
         #[arg(long)]
         open: bool,
     },
-    /// Say what became of an issue
+    /// Close an issue and say how it was resolved
     ResolveIssue {
         /// The issue: its id or any unique suffix of it
         issue: String,
@@ -136,12 +138,14 @@ pub enum PlanAction {
         #[arg(long, value_name = "RESOLUTION", value_parser = resolution)]
         resolution: Resolution,
     },
-    /// Log a decision with its reasoning and what else was possible
+    /// Log a decision with its reasoning and the alternatives
+    #[command(override_usage = "windlass plan log-decision [OPTIONS] --title <TEXT>\n\
+                                \x20                                 --reasoning <TEXT> --alternatives <LIST>")]
     LogDecision {
         /// What was decided
         #[arg(long, value_name = "TEXT")]
         title: String,
-        /// Why
+        /// Why it was decided
         #[arg(long, value_name = "TEXT")]
         reasoning: String,
         /// What else was possible, with commas between; may be repeated
@@ -151,7 +155,7 @@ pub enum PlanAction {
         #[arg(long, value_name = "TASK")]
         task: Option<String>,
     },
-    /// List decisions
+    /// List the decisions of this project
     Decisions {
         /// Only those of this task
         #[arg(long, value_name = "TASK")]
@@ -221,7 +225,7 @@ impl PlanContext<'_> {
 impl Execute for PlanCommand {
     fn execute(self, start: Start) -> Result<u8, Failure> {
         let Self { action, workspace, json } = self;
-        let workspace = follow_up::here(&workspace);
+        let workspace = follow_up::real_directory(&workspace);
         if let PlanAction::Run(run) = action {
             return run::run(start, &workspace, json, *run);
         }

@@ -1,10 +1,10 @@
 //! One line typed at a prompt of the terminal, with the usual editing keys.
 //!
-//! Invariant: what was typed before the prompt appeared is no part of the line.
+//! Invariant: what was typed before the prompt appeared is not part of the line.
 
 use std::io::{self, Write as _};
 
-use windlass_term::{Edited, LineEditor, TerminalStyle};
+use windlass_term::{EditOutcome, LineEditor, TerminalStyle};
 
 use super::keyboard::Keyboard;
 
@@ -38,9 +38,9 @@ impl Prompt {
             // What follows the end of a line was typed before the next prompt appeared.
             for byte in bytes {
                 match self.editor.push(byte) {
-                    Edited::Typing => {}
-                    Edited::End => return None,
-                    Edited::Line(line) => {
+                    EditOutcome::Typing => {}
+                    EditOutcome::End => return None,
+                    EditOutcome::Line(line) => {
                         if self.style.can_redraw {
                             let drawn = self.editor.clear();
                             print(&format!("{drawn}{prompt}{line}\n"));

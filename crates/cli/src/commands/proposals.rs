@@ -57,7 +57,7 @@ pub enum ProposalsAction {
     Reject {
         /// Its number, as the list shows it
         number: i64,
-        /// Why
+        /// The reason, which is kept with the proposal
         #[arg(long, value_name = "TEXT", default_value = "")]
         reason: String,
     },
@@ -131,7 +131,7 @@ fn show(accepting: &Accepting, number: i64, json: bool) -> Result<u8, Failure> {
         out(&format!("    {}", tasks.join(" ")));
     }
     match proposal.status {
-        ProposalStatus::Open => match accepting.known(&proposal) {
+        ProposalStatus::Open => match accepting.find_draft(&proposal) {
             Ok(Some(draft)) => out(&format!("\n{}", shown(draft.text.trim_end()))),
             Ok(None) => note("the fast model writes it when you accept it"),
             Err(why) => note(&why.error.to_string()),
@@ -163,7 +163,7 @@ fn accept(
     let name = name.map_or_else(|| proposal.name.clone(), str::to_owned);
     let proposal = Proposal { name, ..proposal };
     accepting.target(&proposal)?;
-    let draft = match accepting.known(&proposal)? {
+    let draft = match accepting.find_draft(&proposal)? {
         Some(draft) => draft,
         None => accepting.draft(&proposal)?,
     };

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use jiff::SignedDuration;
-use windlass_coordinator::{Removed, RetentionPlan};
+use windlass_coordinator::{RemovalReport, RetentionPlan};
 use windlass_core::shown::shown_path;
 use windlass_term::numbers;
 
@@ -11,12 +11,12 @@ use crate::args::values;
 use crate::failure::Failure;
 use crate::show::{note, out};
 
-/// Remove finished tasks and give their space back
+/// Remove finished tasks and free their space
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Prune {
     /// How long ago a task must have ended: such as `30d` or `12h` [default: store.keep_days, or 30d]
-    #[arg(long, value_name = "TIME", value_parser = values::age)]
+    #[arg(long, value_name = "TIME", value_parser = values::age, allow_hyphen_values = true)]
     pub older_than: Option<SignedDuration>,
     /// Only print what would be removed
     #[arg(long)]
@@ -25,13 +25,13 @@ pub struct Prune {
 
 const EXAMPLES: &str = "\
 Examples:
-  windlass prune --dry-run            what would go
+  windlass prune --dry-run            what would be removed
   windlass prune --older-than 90d     remove what ended 90 days ago or earlier
 
-Removed are journal, trace and outputs of a task, and its workspace where the
-service made it. Never removed: tasks that have not ended or are needed by
-others, published files, open commitments, runs with a worktree that is still
-there (see `windlass workflow prune`). Sums of cost and counters stay.
+Removes the journal, trace and outputs of a task, and its workspace if a
+service made it. It keeps tasks that have not ended or are needed by others,
+published files, open commitments, and runs with a worktree that still exists
+(see `windlass workflow prune`). Sums of cost and counters stay.
 `keep_days` in [store] does the same once a day.";
 
 /// The age without a flag and without a setting.
@@ -48,7 +48,7 @@ impl Execute for Prune {
 
 fn prune(app: &AppContext, args: &Prune) -> Result<u8, Failure> {
     let retention = app.coordinator.storage().retention();
-    let age = args.older_than.or(retention.keep()).unwrap_or(DEFAULT_AGE);
+    let age = args.older_than.or(retention.keep_time()).unwrap_or(DEFAULT_AGE);
     let plan = retention.plan(age)?;
     let tasks = numbers::plural(plan.going.len(), "task");
     if args.dry_run {
@@ -62,17 +62,17 @@ fn prune(app: &AppContext, args: &Prune) -> Result<u8, Failure> {
         out(&format!("{tasks} would be removed"));
     } else {
         let removed = app.runtime.block_on(retention.remove(&plan))?;
-        out(&format!("{tasks} removed{}", what_went(&removed)));
+        out(&format!("{tasks} removed{}", removed_words(&removed)));
         for file in removed.published.iter().take(SHOWN) {
             out(&format!("kept: {} was published", shown_path(file)));
         }
     }
-    staying(&plan);
+    print_kept(&plan);
     Ok(0)
 }
 
 /// How much went with the tasks.
-fn what_went(removed: &Removed) -> String {
+fn removed_words(removed: &RemovalReport) -> String {
     match removed.tasks {
         0 => String::new(),
         _ => {
@@ -86,7 +86,7 @@ pub(super) fn megabytes(bytes: u64) -> String {
     format!("{:.1} MB", bytes as f64 / 1e6)
 }
 
-fn staying(plan: &RetentionPlan) {
+fn print_kept(plan: &RetentionPlan) {
     let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
     for (task, why) in plan.staying.iter().take(SHOWN) {
         note(&format!("kept: {task}: {why}"));
@@ -99,7 +99,7 @@ fn staying(plan: &RetentionPlan) {
     }
     if plan.recent > 0 {
         note(&format!(
-            "kept: {}, ended more recently",
+            "kept: {} that ended more recently",
             numbers::plural(count(plan.recent), "task")
         ));
     }

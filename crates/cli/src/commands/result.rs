@@ -16,7 +16,7 @@ use crate::show::{out, out_json, task_page};
 pub struct PrintResult {
     /// The task: its id or any unique suffix of it; without, the last one of this directory
     pub task: Option<String>,
-    /// Print the result as JSON, also on a terminal
+    /// Print the result as JSON, even on a terminal
     #[arg(long)]
     pub json: bool,
 }

@@ -50,10 +50,10 @@ pub(super) fn resume(app: &AppContext, args: &ResumeArgs) -> Result<u8, Failure>
     })
 }
 
-/// The last task of this directory that can be resumed: a person is asked, a script gets its name.
+/// The last task of this directory that can be resumed: a person is asked, a script reads on stderr which it is.
 /// Nothing, where they decline.
 fn last_here(app: &AppContext) -> Result<Option<TaskId>, Failure> {
-    let here = follow_up::here(Path::new("."));
+    let here = follow_up::real_directory(Path::new("."));
     let Some(last) = app.coordinator.tasks().in_directory(&here).resumable()? else {
         let hint = "see `windlass tasks`; a finished task is continued with `windlass run --continue \"…\"`";
         return Err(Failure::usage("no task of this directory can be resumed", hint));
@@ -62,10 +62,12 @@ fn last_here(app: &AppContext) -> Result<Option<TaskId>, Failure> {
     let command = next_action::command(&last.next_action(), task);
     let command = command.unwrap_or_else(|| format!("windlass resume {task}"));
     if !app.style.can_ask {
-        let hint = format!("the last one here is {what}: `{command}`");
-        return Err(Failure::usage("no task is named", hint));
+        show::note(
+            &app.style.wrap_note(&format!("the last task of this directory: {task} {what}")),
+        );
+        return Ok(Some(task));
     }
-    if ask::confirmed(&format!("Resume {what}?")) {
+    if ask::confirm(&format!("Resume {what}?")) {
         return Ok(Some(task));
     }
     show::note(&format!("not resumed; later with: {command}"));

@@ -1,17 +1,16 @@
 //! `retry`: run a failed task again.
 
-use std::path::Path;
-
 use clap::Args;
+use windlass_core::event::WorkflowPart;
 use windlass_core::id::TaskId;
 use windlass_core::status::TaskStatus;
 
 use super::drive::drive;
-use super::{AppContext, Execute, Start, follow_up};
+use super::{AppContext, Execute, Start, follow_up, named_task, workflow};
 use crate::args::ResumeArgs;
 use crate::failure::Failure;
 
-/// Run a failed task again
+/// Continue a failed task from where it failed
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Retry {
@@ -38,6 +37,11 @@ pub(super) fn retry(app: &AppContext, args: &ResumeArgs) -> Result<u8, Failure> 
         Some(text) => app.coordinator.tasks().find(text)?,
         None => last_here(app)?,
     };
+    let state = app.coordinator.tasks().state(task)?;
+    let is_run = matches!(state.created.workflow.as_deref(), Some(WorkflowPart::Run(_)));
+    if is_run && state.status.is_terminal() && state.status != TaskStatus::Failed {
+        return Err(workflow::has_ended(app, task, state.status));
+    }
     if let Some(model) = &args.model {
         follow_up::check_named_model(app, task, model)?;
     }
@@ -50,10 +54,11 @@ pub(super) fn retry(app: &AppContext, args: &ResumeArgs) -> Result<u8, Failure> 
 
 /// The last task of this directory, where that has failed.
 fn last_here(app: &AppContext) -> Result<TaskId, Failure> {
-    let last = app.coordinator.tasks().in_directory(&follow_up::here(Path::new("."))).newest()?;
-    let failed = last.filter(|last| last.row.status == TaskStatus::Failed);
-    failed.map(|last| last.row.id).ok_or_else(|| {
-        let hint = "name the task: `windlass retry TASK`; see `windlass tasks`";
-        Failure::usage("the last task of this directory has not failed", hint)
-    })
+    let task = named_task::find_or_last(app, None)?;
+    let row = app.coordinator.tasks().get(task)?;
+    if row.is_some_and(|row| row.status == TaskStatus::Failed) {
+        return Ok(task);
+    }
+    let hint = "name the task: `windlass retry TASK`; see `windlass tasks`";
+    Err(Failure::usage(format!("the last task of this directory, `{task}`, has not failed"), hint))
 }

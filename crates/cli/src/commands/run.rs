@@ -6,7 +6,9 @@ use std::path::Path;
 use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
-use windlass_coordinator::{CoordinatorLimits, Draft, FollowUp, Share, SubmitOptions, Submitted};
+use windlass_coordinator::{
+    CoordinatorLimits, Error as Coordinated, FollowUp, Share, Submission, SubmitOptions, TaskDraft,
+};
 use windlass_core::axes::{Axes, ModelMode, PermissionProfile, RunControl, WorkMode};
 use windlass_core::command::{CompactionOverrides, ExecutionConfig, Outage, TaskCommand};
 use windlass_core::event::{Deadline, Driver};
@@ -30,7 +32,7 @@ use crate::wiring::{self, Project, mcp, models, place, skills};
 #[command(after_help = EXAMPLES)]
 pub struct Run {
     /// The goal; `-` reads it from standard input, `@FILE` from a file. In a longer text `@FILE` attaches
-    /// that file, and piped input is attached too
+    /// that file, and piped input is also attached
     pub goal: Option<String>,
     /// How it is run
     #[command(flatten)]
@@ -66,7 +68,8 @@ pub(super) fn run(
     if args.continues {
         return continue_last(app, project, goal, args);
     }
-    let servers = args.mcp_config.as_deref().map(|path| mcp::given(&app.environment, path));
+    let servers =
+        args.mcp_config.as_deref().map(|path| mcp::read_task_servers(&app.environment, path));
     let servers = servers.transpose()?;
     let (draft, limits) = draft(app, project, goal, args)?;
     if args.detach {
@@ -92,7 +95,7 @@ fn keep(app: &AppContext, task: TaskId, servers: Option<&config::File>) -> Resul
 /// Hands a goal to the service and returns.
 fn detach(
     app: &AppContext,
-    draft: Draft,
+    draft: TaskDraft,
     limits: CoordinatorLimits,
     args: &RunArgs,
     servers: Option<&config::File>,
@@ -126,7 +129,7 @@ fn detach(
     let submitted = app.runtime.block_on(coordinator.tasks().submit_command(command, options))?;
     let place = submitted.place.map(|place| format!(", number {place} in line of its session"));
     if args.printing.json {
-        let Submitted { task, place, .. } = submitted;
+        let Submission { task, place, .. } = submitted;
         out_json(&json!({ "task_id": task, "session_id": session_id, "place": place }).to_string());
     } else {
         out(&submitted.task.to_string());
@@ -148,8 +151,8 @@ fn draft(
     project: &Project,
     goal: Option<&str>,
     args: &RunArgs,
-) -> Result<(Draft, CoordinatorLimits), Failure> {
-    let wishes = wishes(args);
+) -> Result<(TaskDraft, CoordinatorLimits), Failure> {
+    let wishes = execution_config(args);
     place::check(&app.environment, &args.workspace, args.place.confirm_workspace)?;
     // Refused here rather than after a task was made for it.
     let config = project.config().for_task(&wishes)?;
@@ -165,19 +168,23 @@ fn draft(
     if args.printing.shows_progress() {
         print_notices(app, project)?;
     }
-    let draft = Draft {
+    let draft = TaskDraft {
         user_id: Some(app.environment.user()),
         goal: goal.with_attachments(),
         pictures,
         constraints: constraints(args),
         workspace: args.workspace.clone(),
-        added: place::added(&app.environment, &args.place.add_dir)?,
+        added: place::added_directories(&app.environment, &args.place.add_dir)?,
         share: if args.share { Share::Allowed } else { Share::Alone },
         axes,
         // An accepted plan is carried out by another mode's model, unless the person has named one.
         execution_config: match axes.work_mode {
             WorkMode::Plan => wishes,
-            _ => ExecutionConfig {
+            WorkMode::Chat
+            | WorkMode::Build
+            | WorkMode::Review
+            | WorkMode::Repair
+            | WorkMode::Research => ExecutionConfig {
                 model: Some(choice.model.to_string()),
                 effort: choice.effort,
                 ..wishes
@@ -200,8 +207,10 @@ fn continue_last(
     args: &RunArgs,
 ) -> Result<u8, Failure> {
     let tasks = app.coordinator.tasks();
-    let last =
-        tasks.in_directory(&follow_up::here(&args.workspace)).newest()?.ok_or_else(|| {
+    let last = tasks
+        .in_directory(&follow_up::real_directory(&args.workspace))
+        .newest()?
+        .ok_or_else(|| {
             let hint =
                 "start one with `windlass run \"…\"`, or name one: `windlass send TASK \"…\"`";
             Failure::usage("there is no task of this directory to continue", hint)
@@ -218,7 +227,7 @@ fn continue_last(
         constraints: constraints(args),
         share: if args.share { Share::Allowed } else { Share::Alone },
         axes: Some(axes(args, before.axes, None)),
-        execution_config: wishes(args),
+        execution_config: execution_config(args),
         deadline: deadline(app, &args.deadline)?,
         ..FollowUp::message("", app.environment.user())
     };
@@ -226,6 +235,9 @@ fn continue_last(
     let (config, choice) = follow_up::check_model(app, &before, &wishes)?;
     wanted.pictures = goal.keep_pictures(&app.coordinator, config.facts(&choice.model).vision)?;
     wanted.text = goal.with_attachments();
+    if wanted.text.trim().is_empty() {
+        return Err(Coordinated::EmptyGoal.into());
+    }
     config.permits(wanted.axes.unwrap_or(before.axes).permission_profile)?;
     wanted.cost_budget = budget(&config, &choice.model, args.budget)?;
     if args.printing.shows_progress() {
@@ -246,7 +258,7 @@ fn continue_last(
 }
 
 /// What this run does differently from the configuration.
-fn wishes(args: &RunArgs) -> ExecutionConfig {
+fn execution_config(args: &RunArgs) -> ExecutionConfig {
     ExecutionConfig {
         timeout_seconds: args.timeout,
         max_iterations: args.max_iterations,
@@ -285,12 +297,13 @@ fn axes(args: &RunArgs, base: Axes, configured: Option<PermissionProfile>) -> Ax
 
 /// Work is judged by the deep model, or not at all (MS-031).
 fn check_review(args: &RunArgs) -> Result<(), Failure> {
-    match (args.mode, args.model_mode) {
-        (Some(WorkMode::Review), Some(mode)) if mode != ModelMode::Deep => {
+    let other_model = args.model_mode.filter(|mode| *mode != ModelMode::Deep);
+    match other_model.filter(|_| args.mode == Some(WorkMode::Review)) {
+        Some(mode) => {
             let hint = "leave `--model-mode` out, or choose the model itself with `--model`";
             Err(Failure::usage(format!("mode `review` takes the deep model, not `{mode}`"), hint))
         }
-        _ => Ok(()),
+        None => Ok(()),
     }
 }
 
@@ -334,7 +347,7 @@ pub(super) fn budget(
 fn print_notices(app: &AppContext, project: &Project) -> Result<(), Failure> {
     let unusable = |details| Failure::of_details(&details);
     let notices = config::notice::lines(&project.config().notices).into_iter();
-    let servers = project.servers().map_err(unusable)?.found(&app.environment, None);
+    let servers = project.servers().map_err(unusable)?.startable(&app.environment, None);
     let skills = project.skills().map_err(unusable)?.current();
     let hooks = skills::notices(&app.environment, project.directory(), &skills);
     let all = notices.chain(servers.notices).chain(hooks);

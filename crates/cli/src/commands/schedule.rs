@@ -16,7 +16,7 @@ use windlass_core::text::one_line;
 use windlass_term::Table;
 
 use super::{AppContext, Execute, Start, follow_up, mail};
-use crate::args::values::one_of;
+use crate::args::values::{self, one_of};
 use crate::failure::Failure;
 use crate::show::{self, out, out_json};
 use crate::times;
@@ -40,20 +40,20 @@ Examples:
   windlass schedule list
   windlass schedule pause 9QX4        and `resume`, and `remove`
 
-A running `windlass serve` keeps the time. A task is paused between its checks
-and costs nothing. Where clocks skip an hour in spring, `--cron` skips times
+A running `windlass serve` carries schedules out. A task is paused between its
+checks and costs nothing. If clocks skip an hour in spring, `--cron` skips times
 within it and `--daily` takes the moment after it.";
 
 impl Execute for Schedules {
     fn execute(self, start: Start) -> Result<u8, Failure> {
-        schedule(&start.app()?, self)
+        schedule(&start.app_for_work()?, self)
     }
 }
 
 /// What to do with schedules.
 #[derive(Debug, Subcommand)]
 pub enum SchedulesAction {
-    /// Add a schedule; a running `windlass serve` keeps its time
+    /// Add a schedule; a running `windlass serve` carries it out
     Add(Box<ScheduleAdd>),
     /// List schedules; those that have ended come last
     List {
@@ -98,7 +98,7 @@ pub struct ScheduleAdd {
     #[arg(long, value_name = "SESSION", conflicts_with = "check")]
     pub session: Option<String>,
     /// The directory that new tasks work in [default: this one]
-    #[arg(long, value_name = "DIR", conflicts_with = "task")]
+    #[arg(long, value_name = "DIR", conflicts_with = "task", value_parser = values::directory())]
     pub workspace: Option<PathBuf>,
     /// The time zone of its times [default: this machine's]
     #[arg(long, value_name = "ZONE")]
@@ -216,13 +216,13 @@ fn add(app: &AppContext, args: &ScheduleAdd) -> Result<(), Failure> {
     };
     let starts_tasks = action.start.is_some() || args.monitor.is_some();
     let workspace = args.workspace.as_deref().unwrap_or(Path::new("."));
-    let workspace = starts_tasks.then(|| follow_up::here(workspace));
+    let workspace = starts_tasks.then(|| follow_up::real_directory(workspace));
     if let Some(directory) = &workspace {
         place::check(&app.environment, directory, false)?;
     }
     let task = match (&args.task, &args.monitor) {
         (Some(task), _) => Some(coordinator.tasks().find(task)?),
-        (None, Some(goal)) => Some(watched(app, goal, workspace.clone())?),
+        (None, Some(goal)) => Some(submit_watched_task(app, goal, workspace.clone())?),
         (None, None) => None,
     };
     let place = workspace.map(|path| path.display().to_string());
@@ -253,7 +253,7 @@ fn add(app: &AppContext, args: &ScheduleAdd) -> Result<(), Failure> {
             show::note(&format!("its tasks work in {}", shown(place)));
         }
         if let Some(task) = task {
-            tell_who_drives(app, task)?;
+            print_driver(app, task)?;
         }
         mail::warn_without_service(app)?;
     }
@@ -261,7 +261,7 @@ fn add(app: &AppContext, args: &ScheduleAdd) -> Result<(), Failure> {
 }
 
 /// A schedule speaks in `windlass serve`, which drives the tasks that were handed to it and no others.
-fn tell_who_drives(app: &AppContext, task: TaskId) -> Result<(), Failure> {
+fn print_driver(app: &AppContext, task: TaskId) -> Result<(), Failure> {
     let row = app.coordinator.tasks().get(task)?;
     let words = match row.map(|row| row.driver) {
         Some(Driver::Foreground) => format!("resumes only with `windlass resume {task}`"),
@@ -272,7 +272,7 @@ fn tell_who_drives(app: &AppContext, task: TaskId) -> Result<(), Failure> {
 }
 
 /// A new task for the service, to be checked on.
-fn watched(
+fn submit_watched_task(
     app: &AppContext,
     goal: &str,
     workspace: Option<std::path::PathBuf>,
@@ -337,7 +337,7 @@ fn list(app: &AppContext, as_json: bool) -> Result<(), Failure> {
                 when(&row.schedule),
                 row.next_at.as_ref().map(clock).unwrap_or_default(),
                 row.runs.to_string(),
-                what(row),
+                describe(row),
             ]);
         }
         table.lines().iter().for_each(|line| out(line));
@@ -368,7 +368,7 @@ pub(super) fn json(row: &ScheduleRow) -> serde_json::Value {
 }
 
 /// What a schedule does, in a few words.
-pub(super) fn what(row: &ScheduleRow) -> String {
+pub(super) fn describe(row: &ScheduleRow) -> String {
     let schedule = &row.schedule;
     let words = schedule.goal.as_ref().or(schedule.check_prompt.as_ref());
     let words = words.map(|words| one_line(&shown(words), WORDS_WIDTH)).unwrap_or_default();

@@ -5,15 +5,16 @@ use std::path::Path;
 use clap::Args;
 use windlass_coordinator::slash::{self, Effect, SlashInput};
 use windlass_coordinator::trigger::UserMessageReceived;
-use windlass_coordinator::{Coordinator, FollowUp, Handled};
+use windlass_coordinator::{Coordinator, Error, FollowUp, TriggerOutcome};
 use windlass_core::id::SessionId;
+use windlass_core::injection::Control;
 use windlass_core::picture::Picture;
 use windlass_core::state::TaskState;
 use windlass_term::strip_controls;
 
 use super::goal::Goal;
 use super::{AppContext, Execute, Start, follow_up, mail};
-use crate::args::{Printing, SandboxArgs};
+use crate::args::{PrintOptions, SandboxArgs};
 use crate::failure::Failure;
 use crate::show;
 use crate::wiring::skills;
@@ -24,9 +25,12 @@ use crate::wiring::skills;
 pub struct SendMessage {
     /// The task: its id or any unique suffix of it; or a session, whose router decides what is meant
     pub task: String,
-    /// What to tell the task, or `/status`, `/pause` and the like; an ended task continues with it
+    /// The message, or a command such as `/status` or `/pause`; an ended task continues with it
     pub text: String,
-    /// Another model from now on, as `provider/model` or `script:FILE`
+    /// Send the text to this sub-agent alone, which reads it as a control message
+    #[arg(long, conflicts_with = "model")]
+    pub sub_agent: bool,
+    /// Another model from now on: PROVIDER/NAME or script:FILE
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
     /// Where effects of a follow-up happen
@@ -34,13 +38,14 @@ pub struct SendMessage {
     pub sandbox: SandboxArgs,
     /// How a follow-up is printed
     #[command(flatten)]
-    pub printing: Printing,
+    pub printing: PrintOptions,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   windlass send 7K2M \"use tabs, please\"      a task that is not finished
-  windlass send 7K2M \"now add a test\"        a finished one continues here";
+  windlass send 7K2M \"now add a test\"        a finished one continues here
+  windlass steer 9QXA \"only the tests\" --sub-agent";
 
 impl Execute for SendMessage {
     fn execute(self, start: Start) -> Result<u8, Failure> {
@@ -54,7 +59,7 @@ pub(super) fn send(app: &AppContext, args: &SendMessage) -> Result<u8, Failure> 
         return Err(Failure::usage("the message is empty", "say what the task should know"));
     }
     if args.task.starts_with(SessionId::PREFIX) {
-        return say(app, args);
+        return send_to_session(app, args);
     }
     let task = coordinator.tasks().find(&args.task)?;
     let state = coordinator.tasks().state(task)?;
@@ -66,7 +71,7 @@ pub(super) fn send(app: &AppContext, args: &SendMessage) -> Result<u8, Failure> 
     message.print_notices();
     message.text = skills::message(&app.environment, workspace, &state.axes, message.text)?;
     let pictures = message.keep_pictures(coordinator, sees(app, &state, args))?;
-    let message = Message { text: message.with_attachments(), pictures };
+    let message = OutgoingMessage { text: message.with_attachments(), pictures };
     let user = app.environment.user();
     let is_root = state.created.parent.is_none();
     if state.status.is_terminal() && is_root {
@@ -74,7 +79,7 @@ pub(super) fn send(app: &AppContext, args: &SendMessage) -> Result<u8, Failure> 
     }
     let sent = app.runtime.block_on(async {
         follow_up::change_model(app, task, args.model.as_deref()).await?;
-        let Message { text, pictures } = message.clone();
+        let OutgoingMessage { text, pictures } = message.clone();
         let messages = coordinator.messages();
         Ok::<_, Failure>(messages.send_with_pictures(task, &text, pictures, &user).await)
     })?;
@@ -84,6 +89,13 @@ pub(super) fn send(app: &AppContext, args: &SendMessage) -> Result<u8, Failure> 
         Err(error) if error.is_settled_elsewhere() && is_root => {
             return continue_ended(app, &coordinator.tasks().state(task)?, message, args);
         }
+        Err(Error::SubAgent { .. }) if args.sub_agent && message.pictures.is_empty() => {
+            let words = Control::Steer { words: message.text };
+            let steered = coordinator.control().steer(task, words, &user);
+            let steered = app.runtime.block_on(steered)?;
+            show::note(&format!("{task} {steered}"));
+            return Ok(0);
+        }
         Err(error) => return Err(error.into()),
     }
     show::note(&format!("sent to {task}"));
@@ -92,7 +104,7 @@ pub(super) fn send(app: &AppContext, args: &SendMessage) -> Result<u8, Failure> 
 
 /// What is sent to a task.
 #[derive(Clone)]
-struct Message {
+struct OutgoingMessage {
     text: String,
     pictures: Vec<Picture>,
 }
@@ -109,7 +121,7 @@ fn sees(app: &AppContext, state: &TaskState, args: &SendMessage) -> Option<bool>
 fn continue_ended(
     app: &AppContext,
     before: &TaskState,
-    message: Message,
+    message: OutgoingMessage,
     args: &SendMessage,
 ) -> Result<u8, Failure> {
     let mut wanted = FollowUp::message(message.text, app.environment.user());
@@ -139,7 +151,7 @@ fn command(
 }
 
 /// Says something in a session: the router decides which of its tasks gets it, or what else it means.
-fn say(app: &AppContext, args: &SendMessage) -> Result<u8, Failure> {
+fn send_to_session(app: &AppContext, args: &SendMessage) -> Result<u8, Failure> {
     let known = app.coordinator.sessions().find(&args.task)?;
     let session_id = match known {
         Some(session) => session,
@@ -164,22 +176,22 @@ fn say(app: &AppContext, args: &SendMessage) -> Result<u8, Failure> {
         message: goal.with_attachments(),
         deadline: None,
         deadline_action: None,
-        workspace: Some(follow_up::here(Path::new(".")).display().to_string()),
+        workspace: Some(follow_up::real_directory(Path::new(".")).display().to_string()),
         pictures,
     };
     match app.runtime.block_on(coordinator.triggers().user_message_received(message))? {
-        Handled::Said { message } => show::out(&strip_controls(&message)),
-        Handled::Started { task, place } => {
+        TriggerOutcome::Said { message } => show::out(&strip_controls(&message)),
+        TriggerOutcome::Started { task, place } => {
             let place = place.map(|place| format!(", number {place} in line")).unwrap_or_default();
             show::note(&format!("{task} is queued for `windlass serve`{place}"));
             mail::warn_without_service(app)?;
         }
-        Handled::Injected { task } => {
+        TriggerOutcome::Injected { task } => {
             show::note(&format!("sent to {task}"));
             return app.runtime.block_on(mail::print_uptake(app, task));
         }
-        Handled::Steered { task, words } => show::note(&format!("{task} {words}")),
-        Handled::Nothing { reason } => show::note(&reason),
+        TriggerOutcome::Steered { task, words } => show::note(&format!("{task} {words}")),
+        TriggerOutcome::Nothing { reason } => show::note(&reason),
     }
     Ok(0)
 }

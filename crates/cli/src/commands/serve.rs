@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use windlass_coordinator::bus::{Bus, Embedded, InStream, Redis};
+use windlass_coordinator::bus::{Bus, EmbeddedBus, InStream, Redis};
 use windlass_coordinator::{Activity, Coordinator, Lease, Service, open_files};
 use windlass_core::axes::ModelMode;
 use windlass_core::command::{ResultStatus, TaskResult};
@@ -34,7 +34,7 @@ pub struct Serve {
     /// How it serves
     #[command(flatten)]
     pub options: ServeArgs,
-    /// Where the API and the page are
+    /// The address of the API and the page
     #[command(flatten)]
     pub http: HttpArgs,
 }
@@ -242,7 +242,7 @@ fn ending_words(result: &TaskResult) -> String {
 /// The bus that is configured. A Redis that does not answer yet is waited for.
 async fn bus(config: &Config, coordinator: &Coordinator) -> Result<Arc<dyn Bus>, Failure> {
     let Some(url) = &config.coordinator.redis_url else {
-        return Ok(Arc::new(Embedded::of(coordinator)));
+        return Ok(Arc::new(EmbeddedBus::of(coordinator)));
     };
     let redis = Redis::new(url.expose().as_ref()).map_err(|error| Failure {
         hint: Some("write it as `redis://HOST:PORT/DB` (REDIS_URL)".to_owned()),

@@ -18,7 +18,7 @@ pub struct Sessions {
     /// Show only this session, with its tasks: its id or any unique suffix of it
     pub session: Option<String>,
     /// List at most this many sessions
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = whole::<u32>)]
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = whole::<u32>, allow_hyphen_values = true)]
     pub limit: u32,
     /// Print the result as JSON
     #[arg(long)]
@@ -27,7 +27,7 @@ pub struct Sessions {
 
 const EXAMPLES: &str = "\
 Examples:
-  windlass sessions                   the newest, with what was wanted first
+  windlass sessions                   the newest, each with its first goal
   windlass sessions 7K2M --json       one with all of its tasks";
 
 /// Columns that a narrow terminal does without, in this order.
@@ -43,8 +43,12 @@ pub(super) fn sessions(app: &AppContext, args: &Sessions) -> Result<u8, Failure>
     let coordinator = &app.coordinator;
     let sessions = coordinator.sessions();
     if let Some(text) = &args.session {
-        let none =
-            || Failure::usage(format!("there is no session `{text}`"), "see `windlass sessions`");
+        let none = || {
+            Failure::usage(
+                format!("there is no session `{text}`"),
+                "list them with `windlass sessions`",
+            )
+        };
         let state = sessions.view(sessions.find(text)?.ok_or_else(none)?)?;
         match args.json {
             true => out_json(&serde_json::to_string(&state).unwrap_or_default()),

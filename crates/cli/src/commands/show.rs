@@ -52,7 +52,7 @@ pub(super) fn show(app: &AppContext, args: &Show) -> Result<u8, Failure> {
     } else {
         out(&task_page::task_page(&details, &cost::words(&details.cost), app.style));
         let now = coordinator.now();
-        for asked in coordinator.inbox().below(task)? {
+        for asked in coordinator.inbox().open_in_tree(task)? {
             let (age, place) =
                 (numbers::age(asked.row.asked_at, now), show::results_place(app.style));
             out(&format!("\n{}", task_page::question_page(&asked, &age, place)));
@@ -63,7 +63,7 @@ pub(super) fn show(app: &AppContext, args: &Show) -> Result<u8, Failure> {
 
 /// What was dropped from a task's context, and where it can be read.
 fn compactions(app: &AppContext, task: TaskId, json: bool) -> Result<u8, Failure> {
-    let found = app.coordinator.tasks().compactions(task)?;
+    let found = app.coordinator.artifacts().compactions(task)?;
     if found.is_empty() && !json {
         show::note("its context was never compacted");
     }

@@ -7,12 +7,13 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use windlass_core::shown::{shown, shown_line, shown_path};
-use windlass_skills::{Scope, SideEffects, Skill, Skills as SkillSet, parse_markdown};
+use windlass_skills::{Scope, SideEffects, Skill, Skills as SkillSet, inside, parse_markdown};
 use windlass_term::{Table, numbers};
 
 use super::eval::{self, Eval};
 use super::proposals::{self, Proposals};
 use super::{Execute, Start};
+use crate::args::values;
 use crate::failure::Failure;
 use crate::show::{self, note, out, out_json};
 use crate::wiring::{Environment, skills};
@@ -25,7 +26,7 @@ pub struct Skills {
     #[command(subcommand)]
     pub action: SkillsAction,
     /// The project's directory
-    #[arg(long, global = true, value_name = "DIR", default_value = ".")]
+    #[arg(long, global = true, value_name = "DIR", default_value = ".", value_parser = values::directory())]
     pub workspace: PathBuf,
 }
 
@@ -98,6 +99,8 @@ fn skills(start: Start, args: &Skills) -> Result<u8, Failure> {
         return proposals::proposals(start, proposed);
     }
     let environment = &start.environment()?;
+    // So that its keys are hidden in what skills say. One that is wrong is reported where it is needed.
+    let _ = environment.config(workspace);
     match &args.action {
         SkillsAction::List { json } => Ok(list(environment, workspace, *json)),
         SkillsAction::Show { name, json } => show(environment, workspace, name, *json),
@@ -137,7 +140,7 @@ fn list(environment: &Environment, workspace: &Path, json: bool) -> u8 {
         show::print_table(&table);
     }
     if !json && found.list().next().is_none() {
-        note("no skills; begin one with `windlass skills new NAME`");
+        note("no skills; create one with `windlass skills new NAME`");
     }
     if !json && !others.is_empty() {
         note("your own skill of a name wins until you approve the project's: `windlass trust`");
@@ -264,15 +267,25 @@ fn new(
         let message = format!("`{}` already exists", folder.display());
         return Err(Failure::usage(message, "choose another name, or change what is there"));
     }
-    let case = folder.join("evals/case-1");
-    let write = || -> std::io::Result<()> {
-        fs::create_dir_all(case.join("hidden"))?;
-        fs::create_dir_all(case.join("work"))?;
-        fs::write(folder.join("SKILL.md"), &text)?;
-        fs::write(case.join("task.md"), "Say what the agent should do, in a sentence or two.\n")?;
-        fs::write(case.join("grader.sh"), GRADER)
+    // A person may have linked their own directory of skills to anywhere. A project's leads nowhere else.
+    let above = if user { 0 } else { 2 };
+    let top = place.0.ancestors().nth(above).unwrap_or(&place.0);
+    let inner = |name: &str| folder.join(name).strip_prefix(top).map(Path::to_owned);
+    let write = || -> anyhow::Result<()> {
+        fs::create_dir_all(top)?;
+        for directory in ["evals/case-1/hidden", "evals/case-1/work"] {
+            inside::make_directory(top, &inner(directory)?)?;
+        }
+        for (name, text) in [
+            ("SKILL.md", text.as_str()),
+            ("evals/case-1/task.md", "Say what the agent should do, in a sentence or two.\n"),
+            ("evals/case-1/grader.sh", GRADER),
+        ] {
+            inside::write_new(top, &inner(name)?, text.as_bytes())?;
+        }
+        Ok(())
     };
-    write().with_context(|| format!("`{}` cannot be written", folder.display()))?;
+    write().with_context(|| format!("`{}` cannot be written", shown_path(&folder)))?;
     out(&shown_path(&folder));
     note("write SKILL.md, then a task and its grader; `windlass skills eval` tries them");
     Ok(0)

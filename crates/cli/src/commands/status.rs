@@ -34,12 +34,13 @@ impl Execute for Status {
 /// How much runs and how much may (MS-207).
 pub(super) fn status(app: &AppContext, args: &Status) -> Result<u8, Failure> {
     let config = app.environment.config(std::path::Path::new("."))?;
-    let totals = Totals::read(&app.service()?)?;
+    let coordinator = app.service()?;
+    let (totals, has_service) = (Totals::read(&coordinator)?, coordinator.queue().has_service()?);
     if args.json {
-        out_json(&as_json(&config, &totals).to_string());
+        out_json(&as_json(&config, &totals, has_service).to_string());
         return Ok(0);
     }
-    print_activity(&totals);
+    print_activity(&totals, has_service);
     out("\nlimits");
     for line in limits(&config) {
         let line = wrap(&line, app.style.line_width().saturating_sub(2));
@@ -48,14 +49,16 @@ pub(super) fn status(app: &AppContext, args: &Status) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn as_json(config: &Config, totals: &Totals) -> Value {
+fn as_json(config: &Config, totals: &Totals, has_service: bool) -> Value {
     json!({
         "live_tasks": totals.live,
         "running": totals.running,
         "queued": totals.queued,
         "waiting_for_answer": totals.asking,
         "resumable": totals.resumable,
+        "conversations": totals.conversations,
         "questions": totals.questions,
+        "service_running": has_service,
         "schedules": totals.active_schedules,
         "next_scheduled_at": totals.next_scheduled_at,
         "cost_usd": totals.cost_usd,
@@ -70,17 +73,23 @@ fn as_json(config: &Config, totals: &Totals) -> Value {
 }
 
 /// Each open task is counted once.
-fn print_activity(totals: &Totals) {
+fn print_activity(totals: &Totals, has_service: bool) {
     let parts = [
         (totals.running, "running"),
         (totals.queued, "waiting to start"),
         (totals.asking, "waiting for an answer"),
-        (totals.resumable, "to be resumed"),
+        (totals.conversations, "waiting for a message"),
+        (totals.resumable.saturating_sub(totals.conversations), "to be resumed"),
     ];
     let parts = parts.iter().filter(|(count, _)| *count > 0);
     let parts: Vec<_> = parts.map(|(count, words)| format!("{count} {words}")).collect();
     let colon = if parts.is_empty() { "" } else { ": " };
     out(&format!("tasks      {} open{colon}{}", totals.live, parts.join(", ")));
+    let service = match has_service {
+        true => "running",
+        false => "not running (`windlass serve` starts one)",
+    };
+    out(&format!("service    {service}"));
     let inbox = if totals.questions > 0 { " (`windlass inbox`)" } else { "" };
     out(&format!("questions  {}{inbox}", totals.questions));
     let next = totals.next_scheduled_at.map(|next| {
@@ -88,7 +97,7 @@ fn print_activity(totals: &Totals) {
         format!(", next at {}", next.strftime("%F %H:%M:%S"))
     });
     out(&format!("schedules  {} active{}", totals.active_schedules, next.unwrap_or_default()));
-    let spent = match task_page::spent(totals.cost_usd, totals.tokens).as_str() {
+    let spent = match task_page::spending(totals.cost_usd).as_str() {
         "-" => "unknown".to_owned(),
         spent => spent.to_owned(),
     };

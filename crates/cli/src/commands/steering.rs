@@ -3,7 +3,7 @@
 use windlass_coordinator::slash::{self, SlashInput};
 use windlass_core::id::TaskId;
 use windlass_core::shown::{shown, shown_line};
-use windlass_term::{Edited, LineEditor};
+use windlass_term::{EditOutcome, LineEditor};
 
 use super::AppContext;
 use super::goal::Goal;
@@ -45,8 +45,8 @@ impl<'a> Steering<'a> {
         };
         for key in keys {
             let line = match self.editor.push(key) {
-                Edited::Line(line) if !line.trim().is_empty() => line,
-                Edited::Line(_) | Edited::Typing | Edited::End => continue,
+                EditOutcome::Line(line) if !line.trim().is_empty() => line,
+                EditOutcome::Line(_) | EditOutcome::Typing | EditOutcome::End => continue,
             };
             if slash::is_known(&line) {
                 match self.run(&line).await {
@@ -63,7 +63,7 @@ impl<'a> Steering<'a> {
                 Err(why) => screen.say(&format!("not sent: {}", shown_line(&why))),
             }
         }
-        screen.typed(&self.editor.text());
+        screen.show_typing(&self.editor.text());
     }
 
     /// Carries out a slash command of the task's session.

@@ -1,18 +1,21 @@
 //! `tasks`: the list of tasks and schedules (MS-120…128).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr as _;
-use windlass_coordinator::views::{Filter, OpenQuestion, Overview, ScheduleRow, TaskView};
-use windlass_core::id::{CallId, TaskId};
+use windlass_coordinator::views::{
+    Filter, OpenQuestion, Overview, ScheduleRow, TaskLine, TaskView, in_families,
+};
+use windlass_core::id::CallId;
 use windlass_core::question::QuestionKind;
-use windlass_core::shown::shown_line;
+use windlass_core::shown::{shown, shown_line};
 use windlass_core::status::TaskStatus;
 use windlass_core::text::{one_line, suffix};
+use windlass_skills::skill_of_goal;
 use windlass_term::{Table, numbers, tool_lines};
 
 use super::{AppContext, Execute, Start, schedule};
@@ -33,7 +36,7 @@ pub struct Tasks {
     #[arg(long)]
     pub here: bool,
     /// List at most this many tasks
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = at_least_one)]
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = at_least_one, allow_hyphen_values = true)]
     pub limit: usize,
     /// List all tasks, however many
     #[arg(long, conflicts_with = "limit")]
@@ -79,7 +82,7 @@ pub(super) fn tasks(app: &AppContext, args: &Tasks) -> Result<u8, Failure> {
     };
     let Overview { mut tasks, mut schedules } = Overview::read(&app.service()?, &filter)?;
     if args.here {
-        tasks = here(app, &filter)?;
+        tasks = tasks_here(app, &filter)?;
         let directory = std::env::current_dir().context("the current directory cannot be read")?;
         let is_here = |place: &String| Path::new(place).starts_with(&directory);
         schedules.retain(|row| row.schedule.workspace.as_ref().is_some_and(is_here));
@@ -99,7 +102,7 @@ pub(super) fn tasks(app: &AppContext, args: &Tasks) -> Result<u8, Failure> {
 }
 
 /// The tasks of this directory, of those above it within the home directory, and of those below it.
-fn here(app: &AppContext, filter: &Filter) -> Result<Vec<TaskView>, Failure> {
+fn tasks_here(app: &AppContext, filter: &Filter) -> Result<Vec<TaskView>, Failure> {
     let directory = std::env::current_dir().context("the current directory cannot be read")?;
     let home = app.environment.variables.get("HOME").map(PathBuf::from);
     let above = |place: &Path| {
@@ -122,36 +125,6 @@ fn here(app: &AppContext, filter: &Filter) -> Result<Vec<TaskView>, Failure> {
     found.sort_by_key(|task| std::cmp::Reverse(task.row.created_at));
     found.truncate(filter.limit.unwrap_or(usize::MAX));
     Ok(found)
-}
-
-/// A task and how deep it stands below one that is listed.
-struct TaskLine {
-    task: TaskView,
-    depth: usize,
-}
-
-/// Sub-agents right below the task that started them, the oldest first.
-fn in_families(tasks: Vec<TaskView>) -> Vec<TaskLine> {
-    let ids: BTreeSet<TaskId> = tasks.iter().map(|task| task.row.id).collect();
-    let (children, roots): (Vec<_>, Vec<_>) = tasks
-        .into_iter()
-        .partition(|task| task.row.parent_id.is_some_and(|parent| ids.contains(&parent)));
-    let mut by_parent: BTreeMap<TaskId, Vec<TaskView>> = BTreeMap::new();
-    for child in children {
-        let parent = child.row.parent_id.unwrap_or(child.row.id);
-        by_parent.entry(parent).or_default().push(child);
-    }
-    let mut open: Vec<_> =
-        roots.into_iter().rev().map(|task| TaskLine { task, depth: 0 }).collect();
-    let mut listed = Vec::new();
-    while let Some(next) = open.pop() {
-        let (id, depth) = (next.task.row.id, next.depth + 1);
-        // The newest comes first in the list, so the oldest is the last to be pushed.
-        let below = by_parent.remove(&id).unwrap_or_default();
-        open.extend(below.into_iter().map(|task| TaskLine { task, depth }));
-        listed.push(next);
-    }
-    listed
 }
 
 fn print(app: &AppContext, tasks: &[TaskLine], questions: Vec<String>, schedules: &[ScheduleRow]) {
@@ -218,7 +191,7 @@ fn table(app: &AppContext, tasks: &[TaskLine]) -> Vec<String> {
 /// Columns by their headings.
 pub(super) type Columns = Vec<(&'static str, Vec<String>)>;
 
-/// The lines of a table, headings first, each with as much of its goal as fits behind it. A terminal that is too narrow for
+/// The lines of a table, headings first, each with as much of its goal as fits beside it. A terminal that is too narrow for
 /// all columns does without the optional ones, in their order.
 pub(super) fn with_goals(
     app: &AppContext,
@@ -239,12 +212,20 @@ pub(super) fn with_goals(
         }
     };
     let width = room.saturating_sub(before).clamp(LEAST_GOAL_WIDTH, GOAL_WIDTH);
-    let goals = std::iter::once("GOAL").chain(goals);
+    let goals = std::iter::once("GOAL".to_owned()).chain(goals.into_iter().map(goal_line));
     let joined = lines.iter().zip(goals).map(|(line, goal)| {
         let space = " ".repeat(before - line.width());
-        format!("{line}{space}{}", one_line(&shown_line(goal), width)).trim_end().to_owned()
+        format!("{line}{space}{}", one_line(&goal, width)).trim_end().to_owned()
     });
     joined.collect()
+}
+
+/// A goal in a list: its first line, or the skill that it follows, as a person calls it.
+fn goal_line(goal: &str) -> String {
+    match skill_of_goal(goal) {
+        Some(skill) => shown_line(&format!("/{skill}")),
+        None => shown(goal.trim()),
+    }
 }
 
 fn column(tasks: &[TaskLine], cell: impl Fn(&TaskLine) -> String) -> Vec<String> {
@@ -293,7 +274,7 @@ fn status_words(task: &TaskView) -> String {
 
 /// What a task has cost, and what it may (MS-127).
 fn cost_words(task: &TaskView) -> String {
-    let spent = task_page::spent(task.cost_usd, task.row.usage.total_tokens);
+    let spent = task_page::spending(task.cost_usd);
     match task.row.cost_budget {
         Some(budget) => format!("{spent} of {}", numbers::dollars(budget)),
         None => spent,
@@ -344,7 +325,7 @@ fn schedule_line(row: &ScheduleRow) -> String {
         row.state,
         schedule::when(&row.schedule),
         next.unwrap_or_default(),
-        schedule::what(row),
+        schedule::describe(row),
     )
 }
 

@@ -34,7 +34,7 @@ Examples:
   windlass trust                      show what the files set and run, then ask
   windlass trust ../other --yes
 
-A changed file must be approved again, as must one that runs a changed script.";
+A file must be approved again when it, or a script that it runs, has changed.";
 
 impl Execute for ApproveProject {
     fn execute(self, start: Start) -> Result<u8, Failure> {
@@ -43,15 +43,40 @@ impl Execute for ApproveProject {
 }
 
 /// Shows what a project's files would be allowed to do, and approves them exactly as shown: its settings, its MCP
-/// servers, its workflows, its skills that bring servers or hooks or take the name of another, their graders, and its
-/// plans with their agents (§15.13).
+/// servers, its workflows, the commands of its repository's settings, its skills that bring servers or hooks or take the
+/// name of another, their graders, and its plans with their agents (§15.13).
 pub(super) fn trust(environment: &Environment, args: &ApproveProject) -> Result<u8, Failure> {
+    if !args.workspace.is_dir() {
+        return Err(Failure::usage(
+            format!("there is no directory `{}`", args.workspace.display()),
+            "name the directory of a project, or leave it out for this one",
+        ));
+    }
     let entries = approvable(environment, &args.workspace)?;
+    let (outside, entries): (Vec<_>, Vec<_>) =
+        entries.into_iter().partition(ApprovableFile::leaves_project);
+    if !outside.is_empty() {
+        note(&format!("{} leads out of the project and is never approved", names(&outside)));
+        if entries.is_empty() {
+            let hint = "put a copy in the project in place of the link";
+            return Err(Failure::usage("there is nothing to approve", hint));
+        }
+    }
+    let problem = |entry: &ApprovableFile| mcp::problem_of(environment, &entry.file);
+    let (broken, entries): (Vec<_>, Vec<_>) =
+        entries.into_iter().partition(|entry| problem(entry).is_some());
+    for entry in &broken {
+        let (name, why) = (shown_path(&entry.file.path), problem(entry).unwrap_or_default());
+        note(&format!("`{name}` cannot be approved: {}", shown_line(&why)));
+    }
+    if entries.is_empty() && !broken.is_empty() {
+        return Err(Failure::usage("there is nothing to approve", "correct the file first"));
+    }
     if entries.is_empty() {
         let path = config::read::project_file(&args.workspace);
         return Err(Failure::usage(
             format!("there is no `{}`", path.display()),
-            "a project without that file, a contract, plans, MCP servers or skills with hooks needs no approval",
+            "a project without that file, a contract, plans, workflows, MCP servers or skills with hooks needs no approval",
         ));
     }
     let unknown = |entry: &ApprovableFile| entry.trust(&environment.data) == Trust::Unknown;
@@ -74,7 +99,7 @@ pub(super) fn trust(environment: &Environment, args: &ApproveProject) -> Result<
         1 => format!("Approve {}, as shown?", names(&entries)),
         _ => format!("Approve these {count}, as shown ({})?", names(&entries)),
     };
-    if !args.yes && !ask::confirmed(&question) {
+    if !args.yes && !ask::confirm(&question) {
         note("not approved");
         return Ok(1);
     }
@@ -108,7 +133,8 @@ fn approvable(environment: &Environment, workspace: &Path) -> Result<Vec<Approva
     let servers = servers.filter(|(_, scope)| *scope == Scope::Project).map(|(path, _)| path);
     let hooked = skills.list().filter(of_project).filter(|skill| skill.meta.hooks.is_some());
     let graders = skills.list().chain(skills.contested()).filter(of_project);
-    let graders = graders.filter_map(Skill::folder).flat_map(|folder| eval::cases(folder).0);
+    let graders =
+        graders.filter_map(Skill::folder).flat_map(|folder| eval::cases(folder, Scope::Project).0);
     let paths = [config::read::project_file(workspace), mcp::project_file(workspace)]
         .into_iter()
         .chain(contract::files(workspace))
@@ -126,6 +152,8 @@ fn approvable(environment: &Environment, workspace: &Path) -> Result<Vec<Approva
             mcp::open(&path).with_context(|| format!("`{}` cannot be read", path.display()))?;
         entries.extend(file.map(|file| ApprovableFile::new(workspace, file)));
     }
+    let settings = wiring::workflows::git_settings(workspace);
+    entries.extend(settings.map(|file| ApprovableFile::new(workspace, file)));
     Ok(entries)
 }
 

@@ -1,4 +1,4 @@
-//! Waits for a parked task until what it waits for is tried again: its model's server (ES-378), or space.
+//! Waits for a parked task until its model's server is tried again (ES-378).
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -23,11 +23,11 @@ pub(super) fn parked_until(
     if result.status != ResultStatus::Paused || stop.is_cancelled() {
         return Ok(None);
     }
-    Ok(app.coordinator.tasks().parked_until(result.task_id)?)
+    Ok(app.coordinator.tasks().parked(result.task_id).until()?)
 }
 
 /// How a wait ended.
-pub(super) enum Waited {
+pub(super) enum WaitOutcome {
     /// The time has come.
     Due,
     /// Ctrl-C: the task stays paused.
@@ -44,7 +44,7 @@ pub(super) async fn until(
     until: Timestamp,
     screen: &mut Screen,
     interrupts: &mut Interrupts,
-) -> Result<Waited, Failure> {
+) -> Result<WaitOutcome, Failure> {
     let tasks = app.coordinator.tasks();
     let clock = until.to_zoned(TimeZone::system()).strftime("%F %H:%M:%S").to_string();
     let row = tasks.get(task)?;
@@ -56,21 +56,21 @@ pub(super) async fn until(
     }
     screen.say(&format!("Ctrl-C leaves it paused; resume earlier with: windlass resume {task}"));
     let waited = tokio::select! {
-        waited = tasks.wait_while_parked(task, until) => waited?,
+        waited = tasks.parked(task).wait(until) => waited?,
         _ = interrupts.recv() => {
             screen.say(&format!("paused; resume with: windlass resume {task}"));
-            return Ok(Waited::Interrupted);
+            return Ok(WaitOutcome::Interrupted);
         }
     };
     Ok(match waited {
-        ParkedWait::Due => Waited::Due,
+        ParkedWait::Due => WaitOutcome::Due,
         ParkedWait::Driven => {
             screen.say("another process continues it");
-            Waited::Elsewhere
+            WaitOutcome::Elsewhere
         }
         ParkedWait::Moved(status) => {
             screen.say(&format!("{task} is {status} now"));
-            Waited::Elsewhere
+            WaitOutcome::Elsewhere
         }
     })
 }

@@ -7,7 +7,7 @@ use super::{Execute, Start};
 use crate::args::ServeArgs;
 use crate::failure::Failure;
 
-/// Run tasks beside a service, or beside other workers
+/// Run tasks beside a service or other workers
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Worker {

@@ -5,23 +5,28 @@ mod prune;
 use std::collections::BTreeMap;
 
 use clap::{Args, Subcommand};
+use windlass_coordinator::Error;
+use windlass_coordinator::parallel::{TRIES, WORKERS};
+use windlass_coordinator::views::NextAction;
 use windlass_coordinator::workflows::{
     MAX_ROUNDS, NewRun, RunView, Standing, WorkflowView, schema,
 };
+use windlass_core::id::TaskId;
 use windlass_core::injection::Control;
 use windlass_core::shown::{shown, shown_line, shown_path};
-use windlass_core::status::StatusReason;
+use windlass_core::status::TaskStatus;
 use windlass_core::text::one_line;
-use windlass_term::Table;
+use windlass_term::{Table, numbers};
 
 use super::drive::drive;
 use super::worktree_run::{WorktreeRunArgs, here};
-use super::{AppContext, Execute, Start, mail};
-use crate::args::{Printing, SandboxArgs};
+use super::{AppContext, Execute, Start};
+use crate::args::{PrintOptions, SandboxArgs};
 use crate::failure::Failure;
+use crate::next_action;
 use crate::show::{self, note, out, out_json};
 
-/// Run agents in worktrees by a file of steps
+/// Run agents in worktrees, from a file of steps
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Workflows {
@@ -39,7 +44,7 @@ Examples:
   windlass workflow status                 every run, the newest first
   windlass workflow status 7K2M --json     one run with its steps and outputs
   windlass workflow resume 7K2M            with the step that failed
-  windlass workflow resume 7K2M --rounds 3 with more rounds for its loop
+  windlass workflow resume 7K2M --rounds 3  more rounds for its loop
   windlass workflow cancel 7K2M
   windlass workflow prune --dry-run        worktrees that ended runs have left
 
@@ -82,19 +87,19 @@ pub enum WorkflowAction {
         #[arg(long)]
         json: bool,
     },
-    /// Resume a run where it was; a step that failed is tried again
+    /// Resume a run where it was; a failed step is retried
     Resume {
         /// The run: its id, any unique suffix of it, or the workflow's name for its newest run
         run: String,
         /// More rounds for a loop that has used up its own
-        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_ROUNDS)))]
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_ROUNDS)), allow_hyphen_values = true)]
         rounds: Option<u32>,
         /// Where commands run
         #[command(flatten)]
         sandbox: SandboxArgs,
         /// How to print
         #[command(flatten)]
-        printing: Printing,
+        printing: PrintOptions,
     },
     /// Stop a run for good; its worktrees are kept
     Cancel {
@@ -103,8 +108,11 @@ pub enum WorkflowAction {
         /// The reason, kept in the journal
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
+        /// Print the result as JSON
+        #[arg(long)]
+        json: bool,
     },
-    /// Remove worktrees that ended runs have left; what would be lost stays
+    /// Remove worktrees that ended runs have left; unsaved work is kept
     Prune(prune::PruneWorktrees),
     /// Print the JSON schema of workflow files
     Schema,
@@ -137,11 +145,11 @@ pub struct RunWorkflow {
 impl Execute for Workflows {
     fn execute(self, start: Start) -> Result<u8, Failure> {
         match self.action {
-            WorkflowAction::List { json } => list(&start.app()?, json),
+            WorkflowAction::List { json } => list(&start.app_for_work()?, json),
             WorkflowAction::Validate { name, json } => {
-                validate(&start.app()?, name.as_deref(), json)
+                validate(&start.app_for_work()?, name.as_deref(), json)
             }
-            WorkflowAction::Render { which, json } => render(&start.app()?, &which, json),
+            WorkflowAction::Render { which, json } => render(&start.app_for_work()?, &which, json),
             WorkflowAction::Run(args) => run(start, &args),
             WorkflowAction::Status { run, json } => status(&start.app()?, run.as_deref(), json),
             WorkflowAction::Resume { run, rounds, sandbox, printing } => {
@@ -152,14 +160,17 @@ impl Execute for Workflows {
                     if let Some(count) = rounds {
                         workflows.add_rounds(task, count, &app.environment.user()).await?;
                     }
-                    app.coordinator.control().resume(task, &app.environment.user()).await?;
+                    let status = app.coordinator.tasks().state(task)?.status;
+                    if status.is_terminal() {
+                        return Err(has_ended(&app, task, status));
+                    }
+                    let by = app.environment.user();
+                    app.coordinator.control().resume(task, &by).await?;
                     drive(&app, task, &printing).await
                 })
             }
-            WorkflowAction::Cancel { run, reason } => {
-                let app = start.app()?;
-                let task = app.coordinator.workflows().find(&run)?;
-                mail::control(&app, &task.to_string(), Control::Cancel { reason })
+            WorkflowAction::Cancel { run, reason, json } => {
+                cancel(&start.app()?, &run, reason, json)
             }
             WorkflowAction::Prune(args) => prune::prune(&start.app()?, &args),
             WorkflowAction::Schema => {
@@ -182,11 +193,11 @@ fn list(app: &AppContext, json: bool) -> Result<u8, Failure> {
     }
     let mut table = Table::new(&["WORKFLOW", "STEPS", "COMMANDS", "DESCRIPTION"], &[1]);
     for one in &found {
-        let commands = if one.approved { "approved" } else { "not approved" };
-        let about = one
-            .error
-            .as_ref()
-            .map_or_else(|| one.description.clone(), |error| format!("broken: {error}"));
+        let (commands, about) = match one.first_error() {
+            Some(error) => ("", format!("broken: {error}")),
+            None if one.approved => ("approved", one.description.clone()),
+            None => ("not approved", one.description.clone()),
+        };
         table.row(vec![
             shown_line(&one.name),
             one.steps.len().to_string(),
@@ -211,20 +222,23 @@ fn validate(app: &AppContext, name: Option<&str>, json: bool) -> Result<u8, Fail
             Err(error) => wrong.push(error.to_string()),
         }
     }
+    if json && !wrong.is_empty() {
+        out_json(&serde_json::json!({ "valid": checked, "errors": wrong }).to_string());
+        return Ok(crate::failure::USAGE);
+    }
+    for one in checked.iter().filter(|_| !json) {
+        let steps = numbers::plural(one.steps.len(), "step");
+        out(&format!("{}: valid, {steps}", shown_path(&one.path)));
+        if !one.approved {
+            note("its commands are not approved; see `windlass trust`");
+        }
+    }
     if !wrong.is_empty() {
         let hint = "docs/workflows.md has every key; `windlass workflow schema` is for editors";
         return Err(Failure::usage(wrong.join("\n"), hint));
     }
     if json {
         out_json(&serde_json::to_string(&checked).unwrap_or_default());
-        return Ok(0);
-    }
-    for one in &checked {
-        let steps = windlass_term::numbers::plural(one.steps.len(), "step");
-        out(&format!("{}: valid, {steps}", shown_path(&one.path)));
-        if !one.approved {
-            note("its commands are not approved; see `windlass trust`");
-        }
     }
     Ok(0)
 }
@@ -244,12 +258,13 @@ fn inputs(which: &WorkflowInputs) -> Result<BTreeMap<String, String>, Failure> {
 fn render(app: &AppContext, which: &WorkflowInputs, json: bool) -> Result<u8, Failure> {
     let rendered =
         app.coordinator.workflows().render(&here(), &which.name, &which.title, inputs(which)?)?;
+    let failed = rendered.iter().any(|step| step.error.is_some());
+    let code = if failed { crate::failure::USAGE } else { 0 };
     if json {
         out_json(&serde_json::to_string(&rendered).unwrap_or_default());
-        return Ok(0);
+        return Ok(code);
     }
     let paint = app.style.results;
-    let mut failed = false;
     for step in &rendered {
         let within = step.within.as_ref().map(|outer| format!(", in {outer}")).unwrap_or_default();
         out(&paint.bold(&format!("{} ({}{within})", step.step, step.kind)));
@@ -260,11 +275,10 @@ fn render(app: &AppContext, which: &WorkflowInputs, json: bool) -> Result<u8, Fa
             out(format!("  {} {line}", paint.dim("│")).trim_end());
         }
         if let Some(error) = &step.error {
-            failed = true;
             out(&paint.yellow(&format!("  {}", shown_line(error))));
         }
     }
-    Ok(if failed { crate::failure::USAGE } else { 0 })
+    Ok(code)
 }
 
 fn run(start: Start, args: &RunWorkflow) -> Result<u8, Failure> {
@@ -279,12 +293,47 @@ fn run(start: Start, args: &RunWorkflow) -> Result<u8, Failure> {
     app.runtime.block_on(async {
         let task = app.coordinator.workflows().start(run).await?;
         if !left_out.is_empty() && args.options.printing.shows_progress() {
-            let files = windlass_term::numbers::plural(left_out.len(), "file");
+            let files = numbers::plural(left_out.len(), "file");
             let some = shown_line(&one_line(&left_out.join(", "), 200));
             note(&format!("not in the worktree, because not committed: {files} ({some})"));
         }
         args.options.follow(&app, task).await
     })
+}
+
+/// A run that has ended takes no messages, unlike other tasks. What failed in it can be tried again.
+pub(super) fn has_ended(app: &AppContext, run: TaskId, status: TaskStatus) -> Failure {
+    let name = app.coordinator.workflows().status(run).ok().map(|view| view.workflow);
+    let again = match name.as_deref() {
+        Some(_) | None if status == TaskStatus::Failed => {
+            format!("try what failed in it again with `windlass retry {run}`")
+        }
+        Some(WORKERS) => "start another one with `windlass parallel run`".to_owned(),
+        Some(TRIES) => "start another one with `windlass parallel try`".to_owned(),
+        Some(name) => format!("start another one with `windlass workflow run {name}`"),
+        None => "start another one with `windlass workflow run`".to_owned(),
+    };
+    let hint =
+        format!("{again}; `windlass workflow prune --dry-run` shows worktrees that were kept");
+    Failure::usage(Error::Ended { task: run, status }, hint)
+}
+
+fn cancel(app: &AppContext, run: &str, reason: Option<String>, json: bool) -> Result<u8, Failure> {
+    let run = app.coordinator.workflows().find(run)?;
+    let status = app.coordinator.tasks().state(run)?.status;
+    if status.is_terminal() {
+        return Err(has_ended(app, run, status));
+    }
+    let control = Control::Cancel { reason };
+    let by = app.environment.user();
+    let status = app.runtime.block_on(app.coordinator.control().steer(run, control, &by))?;
+    match json {
+        true => {
+            out_json(&serde_json::json!({ "run": run, "status": status.to_string() }).to_string())
+        }
+        false => note(&format!("{run} {status}")),
+    }
+    Ok(0)
 }
 
 /// How many runs a list shows.
@@ -298,7 +347,11 @@ fn status(app: &AppContext, run: Option<&str>, json: bool) -> Result<u8, Failure
             out_json(&serde_json::to_string(&rows).unwrap_or_default());
             return Ok(0);
         }
-        let mut table = Table::new(&["RUN", "WORKFLOW", "STATUS", "STANDS", "STEP"], &[]);
+        if rows.is_empty() {
+            note("no workflow has been run; `windlass workflow list` shows those of this project");
+            return Ok(0);
+        }
+        let mut table = Table::new(&["RUN", "WORKFLOW", "STATUS", "STATE", "STEP"], &[]);
         for row in rows {
             let (status, stands) = (row.status.to_string(), row.standing.words().to_owned());
             let step = shown_line(&row.step.unwrap_or_default());
@@ -310,7 +363,7 @@ fn status(app: &AppContext, run: Option<&str>, json: bool) -> Result<u8, Failure
     let view = workflows.status(workflows.find(run)?)?;
     match json {
         true => out_json(&serde_json::to_string(&view).unwrap_or_default()),
-        false => print(app, &view),
+        false => print(app, &view)?,
     }
     Ok(0)
 }
@@ -331,7 +384,7 @@ fn print_left_out(view: &RunView) {
     }
 }
 
-fn print(app: &AppContext, view: &RunView) {
+fn print(app: &AppContext, view: &RunView) -> Result<(), Failure> {
     let paint = app.style.results;
     out(&paint.bold(&format!("{} {}", view.run, shown_line(&view.workflow))));
     let detail =
@@ -343,8 +396,8 @@ fn print(app: &AppContext, view: &RunView) {
     for step in &view.steps {
         table.row(vec![
             shown_line(&step.step),
-            step.kind.clone(),
-            step.status.clone(),
+            step.kind_word().to_owned(),
+            view.attempt_word(step).to_owned(),
             step.attempt.to_string(),
             step.task.map(|task| task.to_string()).unwrap_or_default(),
             shown_line(&one_line(step.error.as_deref().unwrap_or_default(), 60)),
@@ -373,23 +426,47 @@ fn print(app: &AppContext, view: &RunView) {
     for worker in &view.workers {
         let (step, activity) = (worker.step.clone(), worker.activity.clone());
         let step = shown_line(&step.unwrap_or_default());
-        let activity = activity.unwrap_or_else(|| worker.status.to_string());
+        let activity = match view.standing == Standing::Stalled {
+            true => "not at work".to_owned(),
+            false => activity.unwrap_or_else(|| worker.status.to_string()),
+        };
         out(&format!("worker {step}: {activity}, heartbeat {}", worker.heartbeat()));
         for claim in &worker.claims {
             out(&format!("worker {step}: will edit {}", shown_line(claim)));
         }
-    }
-    if view.reason == StatusReason::Question {
-        note("`windlass inbox` shows what it asks");
-    }
-    if view.standing == Standing::LeftOver {
-        note("`windlass workflow prune --dry-run` says what can go, and why the rest stays");
     }
     for merge in &view.merges {
         let files = match merge.files.is_empty() {
             true => String::new(),
             false => format!(": {}", shown_line(&merge.files.join(", "))),
         };
-        out(&format!("merge of {} into {}: {}{files}", merge.branch, merge.target, merge.state));
+        let state = view.merge_word(merge);
+        out(&format!("merge of {} into {}: {state}{files}", merge.branch, merge.target));
     }
+    if view.standing == Standing::LeftOver {
+        note("`windlass workflow prune --dry-run` says what can go, and why the rest stays");
+    }
+    print_next(app, view.run)
+}
+
+/// What the run asks, or else the command that continues it.
+fn print_next(app: &AppContext, run: TaskId) -> Result<(), Failure> {
+    let task = app.coordinator.tasks().view(run)?;
+    let Some((first, more)) = task.questions.split_first() else {
+        let command = match task.next_action() {
+            NextAction::Resume => Some(format!("windlass workflow resume {run}")),
+            other => next_action::command(&other, run),
+        };
+        if let Some(command) = command {
+            note(&format!("next: {command}"));
+        }
+        return Ok(());
+    };
+    out(&format!("asks: {}", shown_line(&one_line(&first.question.question, 200))));
+    note(&show::answer_with(&first.question).join("\n"));
+    if !more.is_empty() {
+        let count = numbers::plural(more.len(), "more question");
+        note(&format!("{count} to answer: see `windlass inbox`"));
+    }
+    Ok(())
 }

@@ -12,8 +12,8 @@ use windlass_core::id::TaskId;
 
 use super::drive::drive;
 use super::{AppContext, Start, mail};
-use crate::args::values::one_of;
-use crate::args::{Printing, SandboxArgs};
+use crate::args::values::{self, one_of};
+use crate::args::{PrintOptions, SandboxArgs};
 use crate::config::Flag;
 use crate::failure::Failure;
 use crate::show::{note, out};
@@ -28,7 +28,7 @@ pub struct WorktreeRunArgs {
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
     /// What it may cost, in dollars
-    #[arg(long, value_name = "USD")]
+    #[arg(long, value_name = "USD", value_parser = values::dollars, allow_hyphen_values = true)]
     pub budget: Option<f64>,
     /// Hand it to `windlass serve` and return
     #[arg(long)]
@@ -38,7 +38,7 @@ pub struct WorktreeRunArgs {
     pub sandbox: SandboxArgs,
     /// How to print
     #[command(flatten)]
-    pub printing: Printing,
+    pub printing: PrintOptions,
 }
 
 impl WorktreeRunArgs {

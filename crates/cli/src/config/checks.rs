@@ -10,7 +10,7 @@ use super::error::{ConfigError, Source};
 use super::kind::Value;
 use super::layers::{Layers, fact_key, refusal};
 use super::models::unknown_provider_text;
-use super::notice::Notice;
+use super::notice::ConfigNotice;
 use super::providers;
 use super::settings::{self, Setting};
 use super::types::{ModeModel, ModelChoice, ModelFacts, SearchProvider};
@@ -30,7 +30,7 @@ pub(super) fn follow_smart(layers: &mut Layers) {
         let mode = ModeModel { model: Some(model.clone()), ..smart };
         hold_mode(values, "models.smart", mode, source);
         if !explicit {
-            layers.notices.push(Notice::DefaultModel { model });
+            layers.notices.push(ConfigNotice::DefaultModel { model });
         }
     }
     let Some(smart @ ModeModel { model: Some(_), .. }) = mode(values, "models.smart") else {
@@ -51,7 +51,7 @@ pub(super) fn follow_smart(layers: &mut Layers) {
         }
     }
     if let Some(model) = smart.model.filter(|_| !keys.is_empty() && !explicit) {
-        layers.notices.push(Notice::FollowsSmart { keys, model });
+        layers.notices.push(ConfigNotice::FollowsSmart { keys, model });
     }
 }
 
@@ -145,7 +145,7 @@ pub(super) fn check_combinations(config: &Config) -> Vec<ConfigError> {
     let mut errors = Vec::new();
     let unrestricted = config.policy.profile == Some(PermissionProfile::Unrestricted);
     if unrestricted && !config.policy.allow_unrestricted {
-        errors.push(no_opt_in(Some(config.values.source("policy.profile"))));
+        errors.push(no_opt_in(config.values.source("policy.profile")));
     }
     errors.extend(window_too_small(config));
     errors.extend(providers::missing_bases(config));
@@ -193,10 +193,9 @@ fn window_too_small(config: &Config) -> Option<ConfigError> {
 }
 
 /// Reports the profile `unrestricted` where the user has not opted in.
-pub(super) fn no_opt_in(source_place: Option<Source>) -> ConfigError {
+pub(super) fn no_opt_in(source: Source) -> ConfigError {
     let problem = "`unrestricted` is not allowed until you opt in";
     let hint = "put `allow_unrestricted = true` under `[policy]` in your own configuration file \
                 (`windlass config path`)";
-    let error = ConfigError::missing(problem, hint).value("unrestricted");
-    ConfigError { source_place, key: "policy.profile".to_owned(), ..error }
+    ConfigError::at("policy.profile", source, problem).value("unrestricted").hint(hint)
 }

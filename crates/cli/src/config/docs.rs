@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::report::unset;
 use windlass_model::PROVIDERS;
 
-use super::settings::{self, MODEL_FACTS, PROVIDER_FIELDS, Setting, Who};
+use super::settings::{self, Authority, MODEL_FACTS, PROVIDER_FIELDS, Setting};
 
 const OPENING: &str = "\
 # Configuration
@@ -80,7 +80,7 @@ pub fn markdown() -> String {
         if section.name == "models" {
             let about = " What is known of one model, by `provider/model` or by its name alone. The program \
                          knows the prices and windows of current models (`windlass models` shows them and \
-                         their date); what stands here wins. A model without a price has an unknown cost, not none.";
+                         their date); values given here win. A model without a price has an unknown cost, not none.";
             write_section(&mut page, "models.\"NAME\"", about, MODEL_FACTS.iter());
             let about = providers_about();
             write_section(&mut page, "models.providers.NAME", &about, PROVIDER_FIELDS.iter());
@@ -98,7 +98,7 @@ fn providers_about() -> String {
         })
         .collect();
     format!(
-        "Where models are served. Built in, each with the variables of its base and its key: {}. What stands here \
+        "Where models are served. Built in, each with the variables of its base and its key: {}. A table here \
          goes before the built-in entry; any other name is a provider of your own, and its models are `NAME/model`. \
          A server on loopback needs no key. `windlass models` lists what is usable, and `windlass models --test` \
          tries it.",
@@ -124,15 +124,15 @@ fn write_section<'a>(
         };
         let names: Vec<_> = setting.env_names().iter().map(|name| format!("`{name}`")).collect();
         let project = match setting.who {
-            Who::Project => "yes",
-            Who::Approved => "approved",
-            Who::User => "no",
-            Who::UserFile => "no; your file only",
+            Authority::Project => "yes",
+            Authority::Approved => "approved",
+            Authority::User => "no",
+            Authority::UserFile => "no; your file only",
         };
         let cells = [
             format!("`{key}`"),
             default,
-            setting.kind.allowed(),
+            setting.kind.allowed_values(),
             names.join(" "),
             project.to_owned(),
             setting.about.trim().to_owned(),

@@ -12,35 +12,36 @@ use super::written::Raw;
 /// The text with one more setting, or with another value of it. The value is read as in a variable.
 pub fn set(text: &str, key: &str, word: &str) -> Result<String, ConfigError> {
     // It is not in the file yet, so an error names the setting and no place.
-    changed(text, key, word).map_err(|error| ConfigError { source_place: None, ..error })
+    set_value(text, key, word).map_err(|error| ConfigError { source_place: None, ..error })
 }
 
-fn changed(text: &str, key: &str, word: &str) -> Result<String, ConfigError> {
+fn set_value(text: &str, key: &str, word: &str) -> Result<String, ConfigError> {
     let source = Source::Default;
     let (path, setting) = find(key).ok_or_else(|| suggest::unknown_key(key, source.clone()))?;
     if !setting.kind.fits_a_word() {
-        let problem = "holds more than one value; edit the file itself";
-        return Err(ConfigError::at(key, source, problem));
+        let problem =
+            format!("holds more than one value; allowed: {}", setting.kind.allowed_values());
+        let hint = "edit your configuration file: `windlass config path` says where it is";
+        return Err(ConfigError::at(key, source, problem).hint(hint));
     }
     let raw = Raw::Word(word.to_owned());
     let read = setting
         .kind
         .read(&raw)
         .map_err(|refused| super::layers::refusal(setting, key, &raw, source.clone(), refused.0))?;
-    let mut document = parsed(text)?;
+    let mut document = parse(text)?;
     let (last, tables) = path.split_last().ok_or_else(|| not_a_table(key))?;
     let mut table: &mut dyn TableLike = document.as_table_mut();
     for name in tables {
-        table = below(table, name).ok_or_else(|| not_a_table(key))?;
+        table = subtable(table, name).ok_or_else(|| not_a_table(key))?;
     }
     // A mode that has a table keeps its effort.
     let is_table = table.get(last).is_some_and(Item::is_table_like);
-    let last = match setting.kind {
-        ValueKind::Mode if is_table => {
-            table = below(table, last).ok_or_else(|| not_a_table(key))?;
-            "model"
-        }
-        _ => last.as_str(),
+    let last = if matches!(setting.kind, ValueKind::Mode) && is_table {
+        table = subtable(table, last).ok_or_else(|| not_a_table(key))?;
+        "model"
+    } else {
+        last.as_str()
     };
     match table.get_mut(last).and_then(Item::as_value_mut) {
         Some(held) => replace(held, toml(&read, word)),
@@ -54,7 +55,7 @@ fn changed(text: &str, key: &str, word: &str) -> Result<String, ConfigError> {
 /// The text without a setting.
 pub fn unset(text: &str, key: &str) -> Result<String, ConfigError> {
     let (path, _) = find(key).ok_or_else(|| unknown(key))?;
-    let mut document = parsed(text)?;
+    let mut document = parse(text)?;
     let (last, tables) = path.split_last().ok_or_else(|| not_a_table(key))?;
     let mut table: &mut dyn TableLike = document.as_table_mut();
     for name in tables {
@@ -67,10 +68,10 @@ pub fn unset(text: &str, key: &str) -> Result<String, ConfigError> {
 
 /// The text with other keys for an action of the terminal; without any, its defaults count again.
 pub fn bind(text: &str, action: &str, keys: Option<&str>) -> Result<String, ConfigError> {
-    let mut document = parsed(text)?;
+    let mut document = parse(text)?;
     let mut table: &mut dyn TableLike = document.as_table_mut();
     for part in ["tui", "keys"] {
-        table = below(table, part).ok_or_else(|| not_a_table("tui.keys"))?;
+        table = subtable(table, part).ok_or_else(|| not_a_table("tui.keys"))?;
     }
     match (keys, table.get_mut(action).and_then(Item::as_value_mut)) {
         (Some(keys), Some(held)) => replace(held, Toml::from(keys)),
@@ -84,7 +85,7 @@ pub fn bind(text: &str, action: &str, keys: Option<&str>) -> Result<String, Conf
     Ok(document.to_string())
 }
 
-/// Puts another value in place of one; a comment behind it stays.
+/// Puts another value in place of one; a comment after it stays.
 fn replace(held: &mut Toml, new: Toml) {
     let decor = held.decor().clone();
     *held = new;
@@ -104,10 +105,10 @@ fn not_set(key: &str) -> ConfigError {
 
 /// The text with one more MCP server: a program and its arguments, or an address.
 pub fn add_server(text: &str, name: &str, server: &NewServer) -> Result<String, ConfigError> {
-    let mut document = parsed(text)?;
+    let mut document = parse(text)?;
     let mut table: &mut dyn TableLike = document.as_table_mut();
     for part in ["mcp", "servers"] {
-        table = below(table, part).ok_or_else(|| not_a_table("mcp.servers"))?;
+        table = subtable(table, part).ok_or_else(|| not_a_table("mcp.servers"))?;
     }
     if table.contains_key(name) {
         let problem = format!("there is already an MCP server `{name}` in your configuration file");
@@ -139,7 +140,7 @@ pub enum NewServer {
     Address(String),
 }
 
-fn parsed(text: &str) -> Result<DocumentMut, ConfigError> {
+fn parse(text: &str) -> Result<DocumentMut, ConfigError> {
     text.parse().map_err(|error: toml_edit::TomlError| {
         let problem = format!("the file is not valid TOML: {}", error.message());
         ConfigError::missing(problem, "correct it first")
@@ -151,8 +152,8 @@ fn not_a_table(key: &str) -> ConfigError {
     ConfigError::missing(problem, "correct the file first")
 }
 
-/// The table of this name, made where there is none.
-fn below<'a>(table: &'a mut dyn TableLike, name: &str) -> Option<&'a mut dyn TableLike> {
+/// The table of this name; it is added if it is missing.
+fn subtable<'a>(table: &'a mut dyn TableLike, name: &str) -> Option<&'a mut dyn TableLike> {
     let made = || {
         let mut made = Table::new();
         // A table that holds only tables needs no heading of its own.
@@ -314,13 +315,13 @@ mod tests {
                 set("[agent", "agent.max_iterations", "5").unwrap_err().to_string(),
             ]
             .join("\n"),
-            @r"
+            @r#"
         `agent.max_iterations` = `none`: allowed: a whole number from 1 to 1000000
         `agent.max_iteration`: there is no such setting (did you mean `agent.max_iterations`?)
-        `policy.deny`: holds more than one value; edit the file itself
+        `policy.deny`: holds more than one value; allowed: a list of `{ pattern = "…", reason = "…" }` (edit your configuration file: `windlass config path` says where it is)
         `agent.max_iterations` cannot be set: a part of its name is a value in the file (correct the file first)
         the file is not valid TOML: unclosed table, expected `]` (correct it first)
-        "
+        "#
         );
     }
 }

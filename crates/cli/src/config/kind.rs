@@ -41,7 +41,7 @@ pub enum ValueKind {
     /// Where effects happen.
     Sandbox,
     /// A time within bounds, counted in this unit where no other is written.
-    Time(Unit, Duration, Duration),
+    Time(TimeUnit, Duration, Duration),
     /// A time, or `off`.
     Timeout,
     /// Days, or `forever`.
@@ -76,7 +76,7 @@ pub enum ValueKind {
 
 /// The unit a plain number counts; it is in the setting's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
+pub enum TimeUnit {
     /// Of settings named `…_seconds`.
     Seconds,
     /// Of settings named `…_ms`.
@@ -99,7 +99,7 @@ pub enum Value {
     Url(Base),
     Listen(SocketAddr),
     Sandbox(SandboxMode),
-    Time(Duration, Unit),
+    Time(Duration, TimeUnit),
     Timeout(Timeout),
     Size(ByteSize),
     List(Vec<String>),
@@ -159,7 +159,7 @@ impl ValueKind {
             }
             Self::Keep => match text(raw).is_some_and(|text| text.trim() == FOREVER) {
                 true => Ok(Value::Text(FOREVER.to_owned())),
-                false => Self::Time(Unit::Days, DAY, 100 * YEAR).read(raw),
+                false => Self::Time(TimeUnit::Days, DAY, 100 * YEAR).read(raw),
             },
             Self::Timeout => timeout(raw).map(Value::Timeout).ok_or_else(refused),
             Self::Size(min, max) => {
@@ -190,16 +190,18 @@ impl ValueKind {
     }
 
     /// What is allowed, in words.
-    pub fn allowed(self) -> String {
+    pub fn allowed_values(self) -> String {
         match self {
             Self::Whole(min, max) => format!("a whole number from {min} to {max}"),
             Self::Number(min, max) => format!("a number from {min} to {max}"),
             Self::Switch => "true or false".to_owned(),
             Self::Text => "text".to_owned(),
             Self::Secret => "a key, as text on one line".to_owned(),
-            Self::Url(schemes) => format!("a URL that starts with {}", ticked(schemes, "://")),
+            Self::Url(schemes) => {
+                format!("a URL that starts with {}", quoted_words(schemes, "://"))
+            }
             Self::Listen => "an address and port such as `127.0.0.1:7878`".to_owned(),
-            Self::Word(words) => ticked(words, ""),
+            Self::Word(words) => quoted_words(words, ""),
             Self::Sandbox => {
                 "`docker` or `local` (`mock` means `local`); `host` only as a flag".to_owned()
             }
@@ -217,7 +219,7 @@ impl ValueKind {
                 format!("a size from {min} to {max}, such as `512m` or `2g`, or a number of bytes")
             }
             Self::List | Self::Union => "a list of texts".to_owned(),
-            Self::Words(words) => format!("a list of {}", ticked(words, "")),
+            Self::Words(words) => format!("a list of {}", quoted_words(words, "")),
             Self::Addresses => {
                 "a list of addresses or networks, such as `10.0.0.5` or `10.1.0.0/16`".to_owned()
             }
@@ -225,7 +227,7 @@ impl ValueKind {
             Self::Mode => format!(
                 "{}; or `{{ model = \"…\", effort = \"…\" }}`, effort being one of {}",
                 model_forms(),
-                ticked(&efforts(), "")
+                quoted_words(&efforts(), "")
             ),
             Self::Pairs => "a table of names and texts".to_owned(),
             Self::Deny => "a list of `{ pattern = \"…\", reason = \"…\" }`".to_owned(),
@@ -233,7 +235,7 @@ impl ValueKind {
                 let classes: Vec<_> = Class::ALL.iter().map(|class| class.as_str()).collect();
                 format!(
                     "a list of `{{ pattern = \"…\", class = \"…\" }}`, class being one of {}",
-                    ticked(&classes, "")
+                    quoted_words(&classes, "")
                 )
             }
             Self::Tables => "tables with names".to_owned(),
@@ -255,7 +257,7 @@ impl ValueKind {
     }
 }
 
-impl Unit {
+impl TimeUnit {
     const fn plural(self) -> &'static str {
         match self {
             Self::Seconds => "seconds",
@@ -287,7 +289,7 @@ fn efforts() -> Vec<&'static str> {
 }
 
 /// `a`, `b` or `c`
-fn ticked(words: &[&str], after: &str) -> String {
+fn quoted_words(words: &[&str], after: &str) -> String {
     let words: Vec<_> = words.iter().map(|word| format!("`{word}{after}`")).collect();
     match words.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),

@@ -11,8 +11,8 @@ use toml::de::{DeTable, DeValue};
 
 use super::error::{ConfigError, Source, printable};
 use super::kind::Value;
-use super::notice::Notice;
-use super::settings::{self, MODEL_FACTS, PROVIDER_FIELDS, SECTIONS, Setting, Who};
+use super::notice::ConfigNotice;
+use super::settings::{self, Authority, MODEL_FACTS, PROVIDER_FIELDS, SECTIONS, Setting};
 use super::suggest;
 use super::types::{SandboxMode, is_provider_name};
 use super::values::{Provenance, Values};
@@ -33,7 +33,7 @@ pub(super) enum FileTrust {
 pub(super) struct Layers {
     pub values: Values,
     pub errors: Vec<ConfigError>,
-    pub notices: Vec<Notice>,
+    pub notices: Vec<ConfigNotice>,
 }
 
 impl Layers {
@@ -58,7 +58,7 @@ impl Layers {
         self.tables(&place, document.get_ref());
         // The parser sorts by name; people read from top to bottom.
         self.errors[errors_before..].sort_by_key(|error| error.line());
-        self.notices[notices_before..].sort_by_key(Notice::line);
+        self.notices[notices_before..].sort_by_key(ConfigNotice::line);
     }
 
     fn tables(&mut self, place: &SourceFile<'_>, document: &DeTable<'_>) {
@@ -82,7 +82,7 @@ impl Layers {
             match (Setting::find(&key), content.get_ref()) {
                 (Some(setting), content) => {
                     if self.may_set(setting.who, &key, place.trust, &source) {
-                        self.give(setting, &raw(content), source);
+                        self.set(setting, &raw(content), source);
                     }
                 }
                 (None, DeValue::Table(named)) if key == "models.providers" => {
@@ -152,13 +152,15 @@ impl Layers {
         }
     }
 
-    fn may_set(&mut self, who: Who, key: &str, trust: FileTrust, source: &Source) -> bool {
+    fn may_set(&mut self, who: Authority, key: &str, trust: FileTrust, source: &Source) -> bool {
         let (key, source) = (key.to_owned(), source.clone());
         let notice = match (trust, who) {
-            (FileTrust::User, _) | (_, Who::Project) => return true,
-            (FileTrust::ApprovedProject, Who::Approved) => return true,
-            (FileTrust::Project, Who::Approved) => Notice::NeedsTrust { key, source },
-            (_, Who::User | Who::UserFile) => Notice::NeverByProject { key, source },
+            (FileTrust::User, _) | (_, Authority::Project) => return true,
+            (FileTrust::ApprovedProject, Authority::Approved) => return true,
+            (FileTrust::Project, Authority::Approved) => ConfigNotice::NeedsTrust { key, source },
+            (_, Authority::User | Authority::UserFile) => {
+                ConfigNotice::NeverByProject { key, source }
+            }
         };
         self.notices.push(notice);
         false
@@ -173,7 +175,7 @@ impl Layers {
                 Some((name, Raw::Word(value.clone())))
             });
             if let Some((name, value)) = given {
-                self.give(setting, &value, Source::Env(name));
+                self.set(setting, &value, Source::Env(name));
             }
         }
         self.values.keep_provider_env(variables);
@@ -185,16 +187,16 @@ impl Layers {
         let source = Source::Flag(flag.to_owned());
         match Setting::find(key) {
             None => self.errors.push(suggest::unknown_key(key, source)),
-            Some(setting) if setting.who == Who::UserFile || !setting.kind.fits_a_word() => {
+            Some(setting) if setting.who == Authority::UserFile || !setting.kind.fits_a_word() => {
                 let problem = "can only be set in the user's configuration file";
                 self.errors.push(ConfigError::at(key, source, problem));
             }
-            Some(setting) => self.give(setting, &Raw::Word(value.to_owned()), source),
+            Some(setting) => self.set(setting, &Raw::Word(value.to_owned()), source),
         }
     }
 
     /// Takes one value, or says what is wrong with it.
-    pub(super) fn give(&mut self, setting: &'static Setting, raw: &Raw, source: Source) {
+    pub(super) fn set(&mut self, setting: &'static Setting, raw: &Raw, source: Source) {
         let Some(value) = self.read(setting, setting.key, raw, &source) else { return };
         let by_flag = matches!(source, Source::Flag(_));
         if matches!(value, Value::Sandbox(SandboxMode::Host)) && !by_flag {
@@ -224,9 +226,9 @@ pub(super) fn refusal(
     reason: String,
 ) -> ConfigError {
     let reason = if reason.is_empty() { reason } else { format!("{reason}; ") };
-    let problem = format!("{reason}allowed: {}", setting.kind.allowed());
+    let problem = format!("{reason}allowed: {}", setting.kind.allowed_values());
     let error = ConfigError::at(key, source, problem);
-    match suggest::shown(setting.kind, raw) {
+    match suggest::shown_value(setting.kind, raw) {
         Some(value) => error.value(value),
         None => error,
     }

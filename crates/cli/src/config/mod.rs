@@ -16,6 +16,7 @@ mod layers;
 mod suggest;
 mod checks;
 mod models;
+pub mod keys;
 pub mod providers;
 pub mod error;
 pub mod notice;
@@ -32,17 +33,16 @@ mod tests_layers;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use secrecy::ExposeSecret as _;
 use windlass_core::axes::PermissionProfile;
 use windlass_core::command::{CompactionOverrides, ExecutionConfig};
 use windlass_model::KnownModel;
 
 pub use error::{ConfigError, ConfigErrors, Source};
 pub use models::{DEFAULT_CONTEXT_WINDOW, Endpoint};
-pub use notice::Notice;
+pub use notice::ConfigNotice;
 pub use providers::ConfiguredProvider;
 pub use report::Row;
-pub use types::{Chosen, ModelChoice, ModelFacts, Origin, Timeout};
+pub use types::{ModelChoice, ModelFacts, ModelSelection, Origin, Timeout};
 
 use layers::{FileTrust, Layers};
 use settings::{
@@ -113,7 +113,7 @@ pub struct Config {
     /// What is known of models, by the names in `[models."NAME"]`.
     pub model_facts: BTreeMap<String, ModelFacts>,
     /// What the person should know.
-    pub notices: Vec<Notice>,
+    pub notices: Vec<ConfigNotice>,
     values: Values,
 }
 
@@ -206,7 +206,7 @@ impl Config {
         let mut layers = Layers::new(self.values.clone());
         for (field, key, value) in given {
             if let (Some(setting), Some(value)) = (Setting::find(key), value) {
-                layers.give(setting, &value, Source::Task(field));
+                layers.set(setting, &value, Source::Task(field));
             }
         }
         Self::settle(layers)
@@ -287,22 +287,23 @@ impl Config {
         known.unwrap_or(DEFAULT_CONTEXT_WINDOW)
     }
 
-    /// The keys in force, by name; nothing that is kept or shown may hold one.
-    pub fn secrets(&self) -> impl Iterator<Item = (&str, &str)> {
-        let settings = self.values.secrets().map(|(name, key)| (name, key.expose_secret()));
-        settings.chain(self.provider_secrets())
+    /// The keys by name, in force or not; nothing that is kept or shown may hold one.
+    pub fn secrets(&self) -> Vec<(String, String)> {
+        let mut found = self.values.secrets();
+        found.extend(self.provider_secrets());
+        found
     }
 
-    /// Whether a session may have this profile; `unrestricted` needs the user's opt-in (MS-065).
+    /// Whether a session may have the profile of the flag; `unrestricted` needs the user's opt-in (MS-065).
     pub fn permits(&self, profile: PermissionProfile) -> Result<(), ConfigErrors> {
         if profile == PermissionProfile::Unrestricted && !self.policy.allow_unrestricted {
-            return Err(checks::no_opt_in(None).into());
+            return Err(checks::no_opt_in(Source::Flag("--permission-profile".to_owned())).into());
         }
         Ok(())
     }
 
     /// Whether the project's file holds settings that wait for `windlass trust`.
     pub fn needs_trust(&self) -> bool {
-        self.notices.iter().any(|notice| matches!(notice, Notice::NeedsTrust { .. }))
+        self.notices.iter().any(|notice| matches!(notice, ConfigNotice::NeedsTrust { .. }))
     }
 }

@@ -8,7 +8,7 @@ use super::Config;
 use super::error::{ConfigError, ConfigErrors};
 use super::providers::ConfiguredProvider;
 use super::settings::Models;
-use super::types::{Base, Chosen, ModelChoice};
+use super::types::{Base, ModelChoice, ModelSelection};
 
 /// The window of a model nothing is known about; small enough for any model in use for such work.
 pub const DEFAULT_CONTEXT_WINDOW: u64 = 128_000;
@@ -36,7 +36,7 @@ pub struct Endpoint {
 
 impl Models {
     /// The model for a mode, and its effort. An explicit choice wins over every mode (MS-073).
-    pub fn for_mode(&self, mode: ModelMode) -> Result<Chosen, ConfigErrors> {
+    pub fn for_mode(&self, mode: ModelMode) -> Result<ModelSelection, ConfigErrors> {
         let by_mode = match mode {
             ModelMode::Fast => &self.fast,
             ModelMode::Smart => &self.smart,
@@ -50,7 +50,7 @@ impl Models {
         // A mode's effort is for the mode's model.
         let same = of_mode.filter(|mode| mode.model.as_ref() == Some(&model));
         let effort = self.effort.or(same.and_then(|mode| mode.effort));
-        Ok(Chosen { model, effort })
+        Ok(ModelSelection { model, effort })
     }
 }
 

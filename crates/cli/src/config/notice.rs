@@ -7,7 +7,7 @@ use super::types::ModelChoice;
 
 /// Something that the person should know at start.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Notice {
+pub enum ConfigNotice {
     /// Nobody named a model, but a provider is configured.
     DefaultModel {
         /// What is used.
@@ -33,7 +33,7 @@ pub enum Notice {
     },
 }
 
-impl Notice {
+impl ConfigNotice {
     /// The line it is about; none where it is about no file.
     pub(super) fn line(&self) -> Option<usize> {
         match self {
@@ -44,15 +44,17 @@ impl Notice {
 }
 
 /// All notices, a line each; one line for all settings that wait for the same thing.
-pub fn lines(notices: &[Notice]) -> Vec<String> {
+pub fn lines(notices: &[ConfigNotice]) -> Vec<String> {
     let (mut waiting, mut refused, mut lines) = (Vec::new(), Vec::new(), Vec::new());
     for notice in notices {
         match notice {
-            Notice::NeedsTrust { key, source } => waiting.push((key, source)),
-            Notice::NeverByProject { key, source } => refused.push((key, source)),
+            ConfigNotice::NeedsTrust { key, source } => waiting.push((key, source)),
+            ConfigNotice::NeverByProject { key, source } => refused.push((key, source)),
             // `config` shows which settings follow another, and `models` which model each mode has.
-            Notice::FollowsSmart { .. } => {}
-            Notice::DefaultModel { .. } | Notice::NearMiss { .. } => lines.push(notice.to_string()),
+            ConfigNotice::FollowsSmart { .. } => {}
+            ConfigNotice::DefaultModel { .. } | ConfigNotice::NearMiss { .. } => {
+                lines.push(notice.to_string())
+            }
         }
     }
     let keys = |group: &[(&String, &Source)]| {
@@ -77,7 +79,7 @@ pub fn lines(notices: &[Notice]) -> Vec<String> {
     lines
 }
 
-impl fmt::Display for Notice {
+impl fmt::Display for ConfigNotice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::DefaultModel { model } => {

@@ -8,6 +8,7 @@ use windlass_model::{KnownProvider, PROVIDERS, Provider, ReasoningUse, Wire};
 
 use super::Config;
 use super::error::{ConfigError, Source};
+use super::keys;
 use super::kind::Value;
 use super::layers::provider_key;
 use super::settings::Setting;
@@ -17,7 +18,7 @@ use super::values::Values;
 /// A provider as it is configured; nothing is asked of it yet.
 #[derive(Clone, Debug)]
 pub struct ConfiguredProvider {
-    /// What stands before the slash in a model's name.
+    /// The part of a model's name before the slash.
     pub name: String,
     /// Its built-in entry.
     pub known: Option<&'static KnownProvider>,
@@ -100,10 +101,10 @@ impl Config {
         if known.is_none() && !self.values.providers.contains_key(name) {
             return None;
         }
-        Some(self.configured(name, known))
+        Some(self.read_provider(name, known))
     }
 
-    fn configured(
+    fn read_provider(
         &self,
         name: &str,
         known: Option<&'static KnownProvider>,
@@ -178,23 +179,34 @@ impl Config {
         })
     }
 
-    /// The keys of providers, by the variables they come from, and headers that look like keys.
-    pub(super) fn provider_secrets(&self) -> impl Iterator<Item = (&str, &str)> {
+    /// The keys of providers: by the variables they come from, in headers and parameters with such names, and in
+    /// addresses.
+    pub(super) fn provider_secrets(&self) -> Vec<(String, String)> {
         let values = &self.values;
         let is_base = |name: &str| PROVIDERS.iter().any(|known| known.base_env == name);
-        let keys = values.provider_env.iter().filter(move |(name, _)| !is_base(name));
-        let keys = keys.map(|(name, key)| (name.as_str(), key.expose_secret()));
-        let headers = values.providers.values().filter_map(|fields| fields.get("headers"));
-        let headers = headers.flat_map(|held| match &held.value {
-            Value::Pairs(pairs) => pairs.0.iter().collect::<Vec<_>>(),
-            _ => Vec::new(),
-        });
-        let secret = |name: &str| {
-            let name = name.to_ascii_lowercase();
-            ["auth", "key", "token", "secret", "cookie"].iter().any(|word| name.contains(word))
-        };
-        let headers = headers.into_iter().filter(move |(name, _)| secret(name));
-        keys.chain(headers.map(|(name, value)| (name.as_str(), value.as_str())))
+        let (bases, keys): (Vec<_>, Vec<_>) =
+            values.provider_env.iter().partition(|(name, _)| is_base(name));
+        let mut found: Vec<_> = keys
+            .into_iter()
+            .map(|(name, key)| (name.clone(), key.expose_secret().to_owned()))
+            .collect();
+        for (name, text) in bases {
+            let url = Url::parse(text.expose_secret()).ok();
+            found.extend(url.iter().flat_map(|url| keys::find_in_address(name, url)));
+        }
+        for (provider, fields) in &values.providers {
+            for field in ["headers", "query"] {
+                if let Some(Value::Pairs(pairs)) = fields.get(field).map(|held| &held.value) {
+                    let secret = pairs.0.iter().filter(|(name, _)| keys::names_key(name));
+                    found.extend(secret.flat_map(|(name, value)| keys::spellings(name, value)));
+                }
+            }
+            if let Some(base) = fields.get("base") {
+                let name = format!("models.providers.{provider}.base");
+                found.extend(keys::find_in_value(&name, &base.value));
+            }
+        }
+        found
     }
 }
 
@@ -227,7 +239,7 @@ pub(super) fn refused_efforts(config: &Config) -> Vec<ConfigError> {
         let provider = config.provider(provider)?.ok()?;
         let settings = provider.settings(&provider.base.clone()?);
         (!settings.can_take(effort)).then(|| {
-            let takes = settings.takes();
+            let takes = settings.efforts_in_words();
             let problem =
                 format!("`{model}` does not take the effort `{effort}`; it takes {takes}");
             ConfigError::at(key, source, problem)

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use sha2::{Digest as _, Sha256};
+use windlass_core::hash::sha256;
 use windlass_skills::regular;
 use windlass_tools::workspace::repository;
 
@@ -48,7 +48,7 @@ pub fn nearest(workspace: &Path, name: &str) -> PathBuf {
 
 /// What an approval is bound to: the SHA-256 of a file's text, in hexadecimal.
 pub fn content_hash(text: &str) -> String {
-    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    sha256(text)
 }
 
 /// This process's environment. What is not Unicode is kept as well as it can be, and fails later
@@ -119,7 +119,7 @@ fn check_entry(workspace: &Path) -> Result<(), ConfigErrors> {
 fn open(path: &Path) -> Result<Option<File>, ConfigErrors> {
     let text = match regular::read_text(path, MAX_FILE_BYTES) {
         Ok(text) => text,
-        Err(error) if gone(&error) => return Ok(None),
+        Err(error) if is_missing(&error) => return Ok(None),
         Err(error) => {
             let problem = format!("`{}` cannot be read: {error}", path.display());
             let hint = "make it a text file that you can read, or move it away";
@@ -130,6 +130,6 @@ fn open(path: &Path) -> Result<Option<File>, ConfigErrors> {
 }
 
 /// Whether there is simply no such file.
-pub fn gone(error: &io::Error) -> bool {
+pub fn is_missing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }

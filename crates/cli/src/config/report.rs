@@ -128,14 +128,14 @@ fn show(value: &Value) -> String {
         Value::Model(model) => model.to_string(),
         Value::Mode(mode) => mode.to_string(),
         // A header may be a key.
-        Value::Pairs(pairs) => counted(pairs.0.keys().map(String::as_str)),
-        Value::Deny(rules) => counted(rules.iter().map(|rule| rule.pattern.as_str())),
+        Value::Pairs(pairs) => count_of(pairs.0.keys().map(String::as_str)),
+        Value::Deny(rules) => count_of(rules.iter().map(|rule| rule.pattern.as_str())),
         Value::Classes(rules) => {
             let shown: Vec<_> =
                 rules.iter().map(|rule| format!("{} = {}", rule.pattern, rule.class)).collect();
-            counted(shown.iter().map(String::as_str))
+            count_of(shown.iter().map(String::as_str))
         }
-        Value::Tables(tables) => counted(tables.0.keys().map(String::as_str)),
+        Value::Tables(tables) => count_of(tables.0.keys().map(String::as_str)),
     }
 }
 
@@ -143,7 +143,7 @@ fn hidden(_: &SecretString) -> String {
     "set (hidden)".to_owned()
 }
 
-fn counted<'a>(names: impl Iterator<Item = &'a str>) -> String {
+fn count_of<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<_> = names.collect();
     names.join(", ")
 }

@@ -10,9 +10,10 @@ use secrecy::SecretString;
 use windlass_core::axes::{ModelMode, PermissionProfile, RunControl, WorkMode};
 use windlass_core::command::Outage;
 use windlass_core::policy::WorkspaceRemoval;
+use windlass_core::question::MAX_DOLLARS;
 use windlass_core::reasoning::Effort;
 
-use super::kind::{Unit, ValueKind, YEAR};
+use super::kind::{TimeUnit, ValueKind, YEAR};
 use super::types::{
     Base, ByteSize, ClassRule, DenyRule, Editing, Keep, ModeModel, ModelChoice, Network, Notify,
     Placement, RepairPolicy, SandboxMode, SearchProvider, SkillPolicy, Tables, TerminalScreen,
@@ -22,7 +23,7 @@ use super::values::Values;
 
 /// Who may set something. All may be set by the user's file; a variable or flag counts as the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Who {
+pub enum Authority {
     /// A project's file too.
     Project,
     /// A project's file once a person has approved it (`windlass trust`).
@@ -43,7 +44,7 @@ pub struct Setting {
     /// What it is by default, as a person would write it; empty where it has no value.
     pub default: &'static str,
     /// Who may set it.
-    pub who: Who,
+    pub who: Authority,
     /// Names in the environment beyond the one that follows from its key.
     pub explicit_env: &'static [&'static str],
     /// What it is for.
@@ -117,12 +118,12 @@ pub fn all() -> impl Iterator<Item = &'static Setting> {
 /// What is known of a model, in `[models."NAME"]`.
 pub const MODEL_FACTS: [Setting; 6] = {
     const fn fact(key: &'static str, kind: ValueKind, about: &'static str) -> Setting {
-        Setting { key, kind, default: "", who: Who::Approved, explicit_env: &[], about }
+        Setting { key, kind, default: "", who: Authority::Approved, explicit_env: &[], about }
     }
     [
         fact("context_window", WINDOW, " Context window in tokens."),
-        fact("input", PRICE, " US dollars per million prompt tokens; needs `output` too."),
-        fact("output", PRICE, " US dollars per million reply tokens; needs `input` too."),
+        fact("input", PRICE, " US dollars per million prompt tokens; `output` is also required."),
+        fact("output", PRICE, " US dollars per million reply tokens; `input` is also required."),
         fact("cached", PRICE, " The same for prompt tokens read from the cache; else as `input`."),
         fact(
             "cache_write",
@@ -140,7 +141,7 @@ pub const MODEL_FACTS: [Setting; 6] = {
 /// A provider, in `[models.providers.NAME]`. What is not said comes from its built-in entry.
 pub const PROVIDER_FIELDS: [Setting; 8] = {
     const fn field(key: &'static str, kind: ValueKind, about: &'static str) -> Setting {
-        Setting { key, kind, default: "", who: Who::Approved, explicit_env: &[], about }
+        Setting { key, kind, default: "", who: Authority::Approved, explicit_env: &[], about }
     }
     [
         field("base", HTTP, " Where its API is; needed for a provider that is not built in."),
@@ -152,7 +153,7 @@ pub const PROVIDER_FIELDS: [Setting; 8] = {
         field(
             "wire",
             ValueKind::Word(&["chat", "responses", "anthropic"]),
-            " What it speaks: Chat Completions, OpenAI's Responses or Anthropic's Messages. `openai` at its own \
+            " Its protocol: Chat Completions, OpenAI's Responses or Anthropic's Messages. `openai` at its own \
               base speaks `responses`, at any other `chat`.",
         ),
         field("headers", ValueKind::Pairs, " Headers of every request."),
@@ -164,7 +165,7 @@ pub const PROVIDER_FIELDS: [Setting; 8] = {
         field(
             "reasoning",
             ValueKind::Word(&["off", "drop", "return", "require", "signatures"]),
-            " What becomes of a model's reasoning in later requests: its models do not reason; it is shown only; \
+            " How a model's reasoning is used in later requests: its models do not reason; it is shown only; \
               it is sent back; it is sent back, and an empty `reasoning_content` where there is none; it is sent \
               back, and a stand-in for a call's missing signature.",
         ),
@@ -179,11 +180,11 @@ const HTTP: ValueKind = ValueKind::Url(&["http", "https"]);
 const TOKENS: ValueKind = ValueKind::Whole(1, 10_000_000);
 
 const fn seconds(min: u64, max: u64) -> ValueKind {
-    ValueKind::Time(Unit::Seconds, Duration::from_secs(min), Duration::from_secs(max))
+    ValueKind::Time(TimeUnit::Seconds, Duration::from_secs(min), Duration::from_secs(max))
 }
 
 const fn milliseconds(min: u64, max: u64) -> ValueKind {
-    ValueKind::Time(Unit::Milliseconds, Duration::from_millis(min), Duration::from_millis(max))
+    ValueKind::Time(TimeUnit::Milliseconds, Duration::from_millis(min), Duration::from_millis(max))
 }
 
 /// Declares a table: the struct its values become, its rows, and how the one comes from the other.
@@ -204,7 +205,7 @@ macro_rules! section {
                     key: concat!($table, ".", stringify!($field)),
                     kind: $kind,
                     default: $default,
-                    who: Who::$who,
+                    who: Authority::$who,
                     explicit_env: &[$($env),*],
                     about: concat!($($doc),+),
                 },)*],
@@ -220,7 +221,7 @@ macro_rules! section {
 section! {
     /// Which models answer, where they are, and how patiently they are asked.
     "models" Models {
-        /// The everyday model, and how much it thinks. Where nothing is said: `gpt-4o` with LiteLLM, `gpt-5.5` with OpenAI, `claude-sonnet-5` with only Anthropic.
+        /// The everyday model, and how much it thinks. If nothing is set: `gpt-4o` with LiteLLM, `gpt-5.5` with OpenAI, `claude-sonnet-5` with only Anthropic.
         smart: Option<ModeModel> = ValueKind::Mode, "", Approved, "LITELLM_MODEL";
         /// The quick and cheap model, for small bounded work; as `smart` where unset.
         fast: Option<ModeModel> = ValueKind::Mode, "", Approved;
@@ -275,7 +276,7 @@ section! {
         /// Context window in tokens, for every model; else `[models."NAME"]` says it.
         context_window: Option<u64> = WINDOW, "", Project;
         /// What one task may cost in US dollars; at the limit a person is asked.
-        budget_usd: Option<f64> = ValueKind::Number(0.0, 1_000_000.0), "", Approved;
+        budget_usd: Option<f64> = ValueKind::Number(0.0, MAX_DOLLARS), "", Approved;
         /// Prompt and reply tokens of one task and its sub-agents; at the limit a person is asked.
         budget_tokens: Option<u64> = ValueKind::Whole(1, 1_000_000_000_000), "", Project;
         /// Model replies of one task and its sub-agents; at the limit a person is asked.
@@ -301,7 +302,7 @@ section! {
         /// Tasks that one schedule starts within `autonomous_max_hours`; further runs are skipped.
         autonomous_max_tasks: u32 = ValueKind::Whole(1, 100_000), "25", Approved;
         /// Hours that a task with run control `autonomous` works before a person is asked whether to continue.
-        autonomous_max_hours: Duration = ValueKind::Time(Unit::Hours, Duration::from_secs(6 * 60), YEAR), "8", Approved;
+        autonomous_max_hours: Duration = ValueKind::Time(TimeUnit::Hours, Duration::from_secs(6 * 60), YEAR), "8", Approved;
         /// The work mode that a conversation starts with.
         chat_mode: WorkMode = ValueKind::Word(&["chat", "plan", "build", "review", "repair", "research"]), "chat", Approved;
         /// How far a new conversation goes alone.
@@ -362,7 +363,7 @@ section! {
         network: Network = ValueKind::Word(&["restricted", "none", "open"]), "restricted", Approved;
         /// The only hosts that `restricted` reaches, such as `*.crates.io`; empty means all public ones.
         allow_hosts: Vec<String> = ValueKind::List, "", Approved;
-        /// Private addresses or networks that are reached all the same, such as `10.1.0.0/16`.
+        /// Private addresses or networks that may still be reached, such as `10.1.0.0/16`.
         allow_addresses: Vec<String> = ValueKind::Addresses, "", Approved;
         /// What of the home directory `local` shows, read-only, without credential files.
         read_only: Vec<String> = ValueKind::List, "~/.cargo, ~/.rustup, ~/.npm, ~/.nvm, ~/.pyenv, ~/.local/bin, ~/.bun, ~/.deno, ~/go", Approved;
@@ -376,21 +377,21 @@ section! {
         profile: Option<PermissionProfile> = ValueKind::Word(&["restricted", "normal", "trusted", "unrestricted"]), "", Approved;
         /// Whether `unrestricted` may be chosen at all.
         allow_unrestricted: bool = ValueKind::Switch, "false", UserFile;
-        /// What `restricted` allows besides; never destructive things.
+        /// Commands that `restricted` allows in addition; never destructive ones.
         allow: Vec<String> = ValueKind::List, "", Approved;
         /// What is always denied, and why; the entries of all files count.
         deny: Vec<DenyRule> = ValueKind::Deny, "", Project;
-        /// What counts as production, such as a deploy command or a protected branch; the entries of all files count.
+        /// Patterns of commands that count as production, such as `make deploy`; the entries of all files count.
         production: Vec<String> = ValueKind::Union, "", Project;
-        /// What becomes of `rm -rf` whose paths all lie inside the workspace.
+        /// Whether `rm -rf` whose paths all lie inside the workspace is denied, or a person is asked.
         workspace_removal: WorkspaceRemoval = ValueKind::Word(&["deny", "ask"]), "deny", UserFile;
         /// Commands the class table does not know.
         classes: Vec<ClassRule> = ValueKind::Classes, "", Approved;
-        /// What happens when the health check before a task is started finds something wrong: repair it, ask a person (a task that nobody watches is parked), or log it and go on where that is safe.
+        /// What happens when the health check before a task is started finds something wrong: repair it, ask a person (a task that nobody watches is parked), or log it and continue if that is safe.
         auto_repair: RepairPolicy = ValueKind::Word(&["auto", "ask", "log-only"]), "ask", Approved;
         /// Sets of rules by name, `[policy.scopes.NAME]` with `deny` and `allow`: they count for an agent that follows a skill whose `genesis_scope` names the set.
         scopes: Tables = ValueKind::Scopes, "", Approved;
-        /// What becomes of what three tasks of a project have in common: nothing, a proposal of a skill, or a proposal that the fast model writes when it is accepted.
+        /// What to do with a pattern that three tasks of a project have in common: nothing, propose a skill, or propose one that the fast model writes when it is accepted.
         skill_proposals: SkillPolicy = ValueKind::Word(&["off", "propose", "generate"]), "propose", Approved;
     }
 }
@@ -437,13 +438,13 @@ section! {
         search_url: Option<Base> = HTTP, "", Approved;
         /// The provider's key; needed for `brave` and `tavily`.
         search_api_key: Option<SecretString> = ValueKind::Secret, "", Approved;
-        /// Private addresses or networks that `web_fetch` reaches all the same, such as `10.1.0.0/16`; those of `sandbox.allow_addresses` count too.
+        /// Private addresses or networks that `web_fetch` may still reach, such as `10.1.0.0/16`; those of `sandbox.allow_addresses` also apply.
         allow_addresses: Vec<String> = ValueKind::Addresses, "", Approved;
         /// The Chromium program of the `browser` tool; looked for where unset, except in containers. `off` for no browser.
         browser: Option<String> = ValueKind::Text, "", User, "WINDLASS_BROWSER";
         /// Where Chromium runs.
         browser_placement: Placement = ValueKind::Word(&["sandbox", "host"]), "sandbox", User;
-        /// A file of cookies that the browser of each task begins with, in Netscape's format, as `curl` writes it.
+        /// A file of cookies with which the browser of each task starts, in Netscape's format, as `curl` writes it.
         browser_cookies: Option<String> = ValueKind::Text, "", User;
     }
 }
@@ -472,7 +473,7 @@ section! {
         /// The data directory; `$XDG_DATA_HOME/windlass` where unset.
         data_dir: Option<String> = ValueKind::Text, "", User;
         /// How long whole outputs are kept.
-        outputs_keep_days: Duration = ValueKind::Time(Unit::Days, Duration::from_secs(24 * 60 * 60), Duration::from_secs(3_650 * 24 * 60 * 60)), "7", User;
+        outputs_keep_days: Duration = ValueKind::Time(TimeUnit::Days, Duration::from_secs(24 * 60 * 60), Duration::from_secs(3_650 * 24 * 60 * 60)), "7", User;
         /// How long finished tasks are kept, with their journals; see `windlass prune`.
         keep_days: Keep = ValueKind::Keep, "forever", User;
     }
@@ -481,10 +482,12 @@ section! {
 section! {
     /// The HTTP API and the web page of `serve`.
     "server" Server {
-        /// Where `serve` listens. Where others than this machine can reach it, it needs a certificate, or `--plain-http`.
+        /// Where `serve` listens. An address that other machines can reach needs a certificate, or `--plain-http`.
         listen: Option<SocketAddr> = ValueKind::Listen, "", User;
         /// Names besides the address itself that a request's `Host` and `Origin` may have.
         allowed_hosts: Vec<String> = ValueKind::List, "", User;
+        /// Proxies in front of the server. In their requests `X-Forwarded-For` names the client, for the access log and for the limit of wrong tokens.
+        trusted_proxies: Vec<String> = ValueKind::Addresses, "", User;
         /// The path under which a proxy shows the page and the API, such as `/agents`. Requests with and without it are answered.
         base_path: Option<String> = ValueKind::Text, "", User;
         /// A file with the server's certificate and those above it, in PEM.
@@ -507,7 +510,7 @@ section! {
 section! {
     /// How windlass behaves at your terminal.
     "ui" Ui {
-        /// How you are told that a question waits or a run has ended: not at all, by the terminal's bell, or by a notification of the desktop (OSC 9).
+        /// How you learn that a question waits or a run has ended: not at all, by the terminal's bell, or by a notification of the desktop (OSC 9).
         notify: Notify = ValueKind::Word(&["off", "bell", "osc9"]), "off", User;
     }
 }
@@ -529,11 +532,11 @@ section! {
         mouse: bool = ValueKind::Switch, "true", User;
         /// How keys edit what you write: as in a shell, or as in vi; `/vim` switches over.
         editing: Editing = ValueKind::Word(&["readline", "vim"]), "readline", User;
-        /// Whether keys are asked for by the enhanced keyboard protocol. Switch it off where a terminal handles it badly.
+        /// Whether the enhanced keyboard protocol is used. Switch it off if a terminal handles it badly.
         enhanced_keys: bool = ValueKind::Switch, "true", User, "WINDLASS_ENHANCED_KEYS";
         /// What the bottom line says besides what happens now, the most important first.
         status: Vec<String> = ValueKind::Words(&["time", "plan", "tokens", "cost", "context", "model", "effort"]), "time, plan, tokens, cost, context, model, effort", User;
-        /// Keys that do something else than by default, such as `editor = "f4"` or `diff = "ctrl+x,d"`; `?` lists what can be bound.
+        /// Keys that are bound differently from the default, such as `editor = "f4"` or `diff = "ctrl+x,d"`; `?` lists what can be bound.
         keys: Tables = ValueKind::Keys, "", User;
     }
 }

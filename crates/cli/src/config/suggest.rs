@@ -6,7 +6,7 @@ use windlass_core::text::prefix;
 
 use super::error::{ConfigError, Source};
 use super::kind::ValueKind;
-use super::notice::Notice;
+use super::notice::ConfigNotice;
 use super::settings::{self, MODEL_FACTS, PROVIDER_FIELDS};
 use super::written::Raw;
 
@@ -33,7 +33,7 @@ pub(super) fn unknown_table(name: &str, source: Source) -> ConfigError {
 pub(super) fn unknown_key(key: &str, source: Source) -> ConfigError {
     let error = ConfigError::at(key, source, "there is no such setting");
     let table = key.split_once('.').map(|(table, _)| table);
-    match meant(key) {
+    match likely_setting(key) {
         Some(meant) => error.hint(format!("did you mean `{meant}`?")),
         None => match settings::SECTIONS.iter().find(|section| Some(section.name) == table) {
             Some(section) => {
@@ -71,7 +71,7 @@ pub(super) fn unknown_provider_field(key: &str, source: Source) -> ConfigError {
 
 /// Variables that are set and almost ours. Only names of almost the same length are compared, since
 /// comparing is slow and start-up should not be.
-pub(super) fn near_misses(variables: &BTreeMap<String, String>) -> Vec<Notice> {
+pub(super) fn near_misses(variables: &BTreeMap<String, String>) -> Vec<ConfigNotice> {
     let ours: BTreeSet<_> = settings::all().flat_map(|setting| setting.env_names()).collect();
     let first_word = |name: &str| name.split_once('_').map(|(first, _)| first.to_owned());
     let first_words: BTreeSet<_> = ours.iter().filter_map(|name| first_word(name)).collect();
@@ -85,13 +85,13 @@ pub(super) fn near_misses(variables: &BTreeMap<String, String>) -> Vec<Notice> {
                 && strsim::damerau_levenshtein(name, known) <= NEAR_MISS_EDITS
         };
         let meant = ours.iter().find(near)?.clone();
-        Some(Notice::NearMiss { name: name.clone(), meant })
+        Some(ConfigNotice::NearMiss { name: name.clone(), meant })
     };
     variables.keys().filter(like_ours).filter_map(meant).collect()
 }
 
 /// The value as an error may show it: no keys, no passwords, no whole tables.
-pub(super) fn shown(kind: ValueKind, raw: &Raw) -> Option<String> {
+pub(super) fn shown_value(kind: ValueKind, raw: &Raw) -> Option<String> {
     let text = match raw {
         Raw::Word(text) | Raw::Text(text) | Raw::Date(text) => text.clone(),
         Raw::Whole(Some(number)) => number.to_string(),
@@ -104,13 +104,35 @@ pub(super) fn shown(kind: ValueKind, raw: &Raw) -> Option<String> {
     let secret = match kind {
         ValueKind::Secret => true,
         ValueKind::Url(_) => text.contains(['@', '?']),
-        _ => false,
+        ValueKind::Whole(..)
+        | ValueKind::Number(..)
+        | ValueKind::Switch
+        | ValueKind::Text
+        | ValueKind::Listen
+        | ValueKind::Word(_)
+        | ValueKind::Sandbox
+        | ValueKind::Time(..)
+        | ValueKind::Timeout
+        | ValueKind::Keep
+        | ValueKind::Size(..)
+        | ValueKind::List
+        | ValueKind::Words(_)
+        | ValueKind::Union
+        | ValueKind::Addresses
+        | ValueKind::Model
+        | ValueKind::Mode
+        | ValueKind::Pairs
+        | ValueKind::Deny
+        | ValueKind::Classes
+        | ValueKind::Tables
+        | ValueKind::Scopes
+        | ValueKind::Keys => false,
     };
     (!secret).then_some(text)
 }
 
 /// The setting that was probably meant: the same name in another table, or one much like it.
-fn meant(key: &str) -> Option<&'static str> {
+fn likely_setting(key: &str) -> Option<&'static str> {
     let keys = || settings::all().map(|known| known.key);
     let elsewhere = keys().find(|known| last(known) == last(key));
     elsewhere.or_else(|| closest(key, keys())).or_else(|| {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use secrecy::ExposeSecret as _;
 
-use super::kind::{Unit, Value, ValueKind};
-use super::settings::{MODEL_FACTS, SECTIONS, Setting, Who, all};
+use super::kind::{TimeUnit, Value, ValueKind};
+use super::settings::{Authority, MODEL_FACTS, SECTIONS, Setting, all};
 use super::types::{Base, ByteSize, ModelChoice};
 use super::written::Raw;
 use super::*;
@@ -160,6 +160,7 @@ fn every_setting_has_the_designed_default() {
     store.keep_days                            forever                          default
     server.listen                              127.0.0.1:7878, or a free port where that is taken default
     server.allowed_hosts                       none                             default
+    server.trusted_proxies                     none                             default
     server.base_path                           not set                          default
     server.tls_certificate                     not set                          default
     server.tls_key                             not set                          default
@@ -262,7 +263,7 @@ fn every_environment_name_of_the_design_sets_its_setting() {
 
 /// The smallest and largest of each kind, so that no allowed value fails to become its field.
 fn extremes(kind: ValueKind) -> Vec<String> {
-    let time = |unit: Unit, time| unit.count(time);
+    let time = |unit: TimeUnit, time| unit.count(time);
     match kind {
         ValueKind::Whole(min, max) => vec![min.to_string(), max.to_string()],
         ValueKind::Number(min, max) => vec![min.to_string(), max.to_string()],
@@ -299,9 +300,10 @@ fn every_allowed_extreme_becomes_its_field() {
     let opt_in = user(
         "[policy]\nallow_unrestricted = true\n[web]\nsearch_url = 'http://s'\nsearch_api_key = 'k'",
     );
-    let by_word = |setting: &&Setting| setting.kind.fits_a_word() && setting.who != Who::UserFile;
+    let by_word =
+        |setting: &&Setting| setting.kind.fits_a_word() && setting.who != Authority::UserFile;
     for setting in all().filter(by_word) {
-        let refusal = format!("allowed: {}", setting.kind.allowed());
+        let refusal = format!("allowed: {}", setting.kind.allowed_values());
         for value in extremes(setting.kind) {
             let flags = flags(&[("--x", setting.key, &value)]).flags;
             // An extreme may clash with another setting's default, but is itself allowed.
@@ -528,7 +530,7 @@ proptest! {
     #[test]
     fn any_time_that_is_taken_is_within_its_bounds(text in "[0-9]{0,12} ?(s|m|h|ms|d|PT1H)?") {
         let (min, max) = (Duration::from_secs(1), Duration::from_secs(86_400));
-        if let Ok(kind::Value::Time(time, _)) = ValueKind::Time(Unit::Seconds, min, max).read(&Raw::Word(text)) {
+        if let Ok(kind::Value::Time(time, _)) = ValueKind::Time(TimeUnit::Seconds, min, max).read(&Raw::Word(text)) {
             prop_assert!((min..=max).contains(&time));
         }
     }

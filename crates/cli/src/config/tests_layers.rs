@@ -297,7 +297,7 @@ fn unrestricted_needs_the_users_own_file() {
     insta::assert_snapshot!(errors(&profile), @"--profile `unrestricted`: `unrestricted` is not allowed until you opt in (put `allow_unrestricted = true` under `[policy]` in your own configuration file (`windlass config path`))");
     let by_project = project("[policy]\nallow_unrestricted = true", Trust::Approved);
     let config = Config::load(&by_project).unwrap();
-    insta::assert_snapshot!(config.permits(PermissionProfile::Unrestricted).unwrap_err(), @"`policy.profile` = `unrestricted`: `unrestricted` is not allowed until you opt in (put `allow_unrestricted = true` under `[policy]` in your own configuration file (`windlass config path`))");
+    insta::assert_snapshot!(config.permits(PermissionProfile::Unrestricted).unwrap_err(), @"--permission-profile `unrestricted`: `unrestricted` is not allowed until you opt in (put `allow_unrestricted = true` under `[policy]` in your own configuration file (`windlass config path`))");
     let opted_in = Sources { flags: profile.flags, ..user("[policy]\nallow_unrestricted = true") };
     let config = Config::load(&opted_in).unwrap();
     assert!(config.permits(PermissionProfile::Unrestricted).is_ok());
@@ -552,7 +552,7 @@ fn every_known_provider_is_configured_by_its_variables() {
         assert_eq!(set.base.as_ref().unwrap().to_string(), "https://example.org/x", "{name}");
         assert!(set.is_usable(), "{name}");
         assert_eq!(set.wire, known.wire_elsewhere, "{name}");
-        assert!(config.secrets().any(|(_, key)| key == "the-key-012345"), "{name}");
+        assert!(config.secrets().iter().any(|(_, key)| key == "the-key-012345"), "{name}");
         assert!(!format!("{config:?}").contains("the-key-012345"), "{name}");
     }
     let broken = env(&[("OLLAMA_BASE_URL", "localhost:11434")]);

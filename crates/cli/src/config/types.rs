@@ -98,13 +98,13 @@ impl fmt::Display for ModeModel {
 
 /// The model that is asked, and how much it should think.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Chosen {
+pub struct ModelSelection {
     pub model: ModelChoice,
     /// The provider decides where it is not set.
     pub effort: Option<Effort>,
 }
 
-impl From<ModelChoice> for Chosen {
+impl From<ModelChoice> for ModelSelection {
     fn from(model: ModelChoice) -> Self {
         Self { model, effort: None }
     }

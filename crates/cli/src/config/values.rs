@@ -5,13 +5,14 @@ use std::net::SocketAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 use windlass_core::axes::{ModelMode, PermissionProfile, RunControl, WorkMode};
 use windlass_core::command::Outage;
 use windlass_core::policy::WorkspaceRemoval;
 use windlass_core::reasoning::Effort;
 
 use super::error::Source;
+use super::keys;
 use super::kind::{Value, ValueKind};
 use super::settings::{self, Setting};
 use super::types::{
@@ -21,6 +22,9 @@ use super::types::{
 };
 use super::written::Raw;
 
+/// The address that notices go to. A part of its path often is all that lets somebody post there.
+const NOTIFY_URL: &str = "server.notify_url";
+
 /// A value and where it came from; several places where lists were joined.
 #[derive(Clone, Debug)]
 pub(super) struct Provenance {
@@ -28,7 +32,7 @@ pub(super) struct Provenance {
     pub sources: Vec<Source>,
 }
 
-/// Every value in force; what is absent has none.
+/// Every value in force. A setting without a value is absent.
 #[derive(Clone, Debug)]
 pub struct Values {
     held: BTreeMap<&'static str, Provenance>,
@@ -38,6 +42,8 @@ pub struct Values {
     pub(super) providers: BTreeMap<String, BTreeMap<&'static str, Provenance>>,
     /// The variables that providers name for their base and their key.
     pub(super) provider_env: BTreeMap<String, SecretString>,
+    /// Keys that a later layer has replaced.
+    overridden: Vec<(String, SecretString)>,
 }
 
 impl Values {
@@ -48,6 +54,7 @@ impl Values {
             facts: BTreeMap::new(),
             providers: BTreeMap::new(),
             provider_env: BTreeMap::new(),
+            overridden: Vec::new(),
         };
         for setting in settings::all().filter(|setting| !setting.default.is_empty()) {
             let value = setting
@@ -62,7 +69,10 @@ impl Values {
     /// Takes a value of a later layer.
     pub(super) fn hold(&mut self, setting: &'static Setting, value: Value, source: Source) {
         let before = self.held.remove(setting.key);
-        self.held.insert(setting.key, joined(setting.kind, before, value, source));
+        // A key in a file stays a key where the environment has another one.
+        let keys = before.iter().flat_map(|before| keys::find_in_value(setting.key, &before.value));
+        self.overridden.extend(keys.map(|(name, key)| (name, SecretString::from(key))));
+        self.held.insert(setting.key, merge_values(setting.kind, before, value, source));
     }
 
     pub(super) fn get(&self, key: &str) -> Option<&Provenance> {
@@ -75,15 +85,25 @@ impl Values {
         held.and_then(|held| held.sources.last()).cloned().unwrap_or(Source::Default)
     }
 
-    /// The keys in force, each with the name of the variable that sets it.
-    pub(super) fn secrets(&self) -> impl Iterator<Item = (&'static str, &SecretString)> {
-        let keys = settings::all().filter(|setting| matches!(setting.kind, ValueKind::Secret));
-        keys.filter_map(|setting| match self.held.get(setting.key).map(|held| &held.value) {
-            Some(Value::Secret(key)) => {
-                Some((setting.explicit_env.first().copied().unwrap_or(setting.key), key))
-            }
-            _ => None,
-        })
+    /// The keys, each with the name of the variable that sets it, those that others were set over, and those in
+    /// addresses.
+    pub(super) fn secrets(&self) -> Vec<(String, String)> {
+        let mut found = Vec::new();
+        let name = |setting: &Setting| setting.explicit_env.first().copied().unwrap_or(setting.key);
+        for setting in settings::all() {
+            let value = self.held.get(setting.key).map(|held| &held.value);
+            found.extend(
+                value.into_iter().flat_map(|value| keys::find_in_value(name(setting), value)),
+            );
+        }
+        let overridden = self.overridden.iter();
+        found.extend(
+            overridden.map(|(key, value)| (keys::mark_name(key), value.expose_secret().to_owned())),
+        );
+        if let Some(Value::Url(address)) = self.held.get(NOTIFY_URL).map(|held| &held.value) {
+            found.extend(keys::find_in_path(NOTIFY_URL, address.expose()));
+        }
+        found
     }
 
     /// A value as the type of its field.
@@ -94,7 +114,12 @@ impl Values {
 }
 
 /// Merges a later value into an earlier one. It replaces it, except in lists where all entries count.
-fn joined(kind: ValueKind, before: Option<Provenance>, value: Value, source: Source) -> Provenance {
+fn merge_values(
+    kind: ValueKind,
+    before: Option<Provenance>,
+    value: Value,
+    source: Source,
+) -> Provenance {
     let Some(Provenance { value: earlier, mut sources }) = before else {
         return Provenance { value, sources: vec![source] };
     };

@@ -11,7 +11,7 @@ use serde_json::Value as Json;
 use url::Url;
 use windlass_core::reasoning::Effort;
 
-use super::kind::{InvalidValue, Unit, YEAR};
+use super::kind::{InvalidValue, TimeUnit, YEAR};
 use super::types::{Base, ByteSize, ClassRule, ModeModel, Pairs, SandboxMode, Tables, Timeout};
 
 /// A value as it was written.
@@ -78,7 +78,7 @@ pub(super) fn base(raw: &Raw, schemes: &[&str]) -> Option<Base> {
     (schemes.contains(&url.scheme()) && url.has_host()).then(|| Base::new(url))
 }
 
-pub(super) fn time(raw: &Raw, unit: Unit) -> Option<Duration> {
+pub(super) fn time(raw: &Raw, unit: TimeUnit) -> Option<Duration> {
     if let Some(count) = whole(raw) {
         return unit.of(count);
     }
@@ -94,7 +94,7 @@ pub(super) fn timeout(raw: &Raw) -> Option<Timeout> {
     if text(raw).is_some_and(|text| text.trim().eq_ignore_ascii_case("off")) {
         return Some(Timeout::Off);
     }
-    let limit = time(raw, Unit::Seconds)?;
+    let limit = time(raw, TimeUnit::Seconds)?;
     (Duration::from_secs(1)..=YEAR).contains(&limit).then_some(Timeout::After(limit))
 }
 

@@ -1,16 +1,18 @@
 //! What a person reads: progress and notes on stderr, results on stdout.
 
 pub(crate) mod ending;
+pub mod keys;
 mod live_area;
 pub mod replies;
 mod screen;
 pub mod task_page;
 
+use std::borrow::Cow;
 use std::io::{self, Write as _};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
-use windlass_core::shown::{shown, shown_json};
+use windlass_core::shown::{is_hidden, shown, shown_json};
 use windlass_term::{Table, TerminalStyle};
 
 pub use ending::{answer_with, change_lines, ending_lines};
@@ -32,7 +34,7 @@ static LOST: AtomicI32 = AtomicI32::new(0);
 
 /// Prints a result. A closed pipe is not an error of ours; other errors are reported at the end.
 pub fn out(text: &str) {
-    let mut stdout = io::stdout().lock();
+    let (mut stdout, text) = (io::stdout().lock(), keys::clean(text));
     if let Err(error) = writeln!(stdout, "{text}").and_then(|()| stdout.flush()) {
         LOST.store(error.raw_os_error().unwrap_or(-1), Ordering::Relaxed);
     }
@@ -71,7 +73,7 @@ pub fn lost_results() -> Option<io::Error> {
 
 /// Prints a remark.
 pub fn note(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    let _ = writeln!(io::stderr().lock(), "{}", keys::clean(text));
 }
 
 /// Tells a person who looks elsewhere that something waits for them. `words` are our own.
@@ -121,11 +123,19 @@ pub fn print_config_notices(config: &Config) {
 pub fn error(failure: &Failure) {
     let style = TerminalStyle::detect();
     let say = |text: String| note(&style.wrap_note(&text));
-    say(format!("{} {}", style.notes.red("error:"), shown(&failure.error.to_string())));
+    say(format!("{} {}", style.notes.red("error:"), message(&failure.error.to_string())));
     for cause in failure.error.chain().skip(1) {
-        say(format!("  caused by: {}", shown(&cause.to_string())));
+        say(format!("  caused by: {}", message(&cause.to_string())));
     }
     if let Some(hint) = failure.hint.as_ref().filter(|hint| !hint.is_empty()) {
-        say(format!("\n{} {}", style.notes.bold("hint:"), shown(hint)));
+        say(format!("\n{} {}", style.notes.bold("hint:"), message(hint)));
+    }
+}
+
+/// A message, parts of which may be escaped already: escaped twice they would look like backslashes that were typed.
+fn message(text: &str) -> Cow<'_, str> {
+    match text.chars().any(|char| char != '\n' && is_hidden(char)) {
+        true => Cow::Owned(shown(text)),
+        false => Cow::Borrowed(text),
     }
 }

@@ -25,7 +25,7 @@ pub fn print_blocks(blocks: &[Block], style: TerminalStyle) {
         }
         after_heading = matches!(block, Block::Heading { .. });
         match block {
-            Block::Words { text } => out(&wrapped(&shown(text), style, 0)),
+            Block::Words { text } => out(&wrap_words(&shown(text), style, 0)),
             Block::Heading { text } => out(&style.results.bold(&shown_line(text))),
             Block::Fields { fields } => print_fields(fields, style),
             Block::Table { headings, rows, numbers } => {
@@ -45,7 +45,7 @@ fn print_fields(fields: &[Field], style: TerminalStyle) {
     let names = fields.iter().map(|field| field.name.width());
     let width = names.filter(|&width| width <= NAME_WIDTH).max().unwrap_or(0);
     for Field { name, value } in fields {
-        let (name, value) = (shown_line(name), wrapped(&shown(value), style, width + 4));
+        let (name, value) = (shown_line(name), wrap_words(&shown(value), style, width + 4));
         let value = value.replace('\n', &format!("\n{:indent$}", "", indent = width + 4));
         let space = " ".repeat(width.saturating_sub(name.width()));
         match name.width() <= width {
@@ -56,7 +56,7 @@ fn print_fields(fields: &[Field], style: TerminalStyle) {
 }
 
 /// Broken between words on a terminal, elsewhere unchanged.
-fn wrapped(text: &str, style: TerminalStyle, indent: usize) -> String {
+fn wrap_words(text: &str, style: TerminalStyle, indent: usize) -> String {
     match style.is_stdout_terminal {
         true => wrap(text, style.line_width().saturating_sub(indent).max(20)),
         false => text.to_owned(),

@@ -22,7 +22,7 @@ use windlass_term::{Detail, Paint, Progress, TerminalStyle, markdown, numbers, s
 use super::ending::Retry;
 use super::live_area::LiveArea;
 use super::{ending, note, out, out_json, task_page};
-use crate::args::Printing;
+use crate::args::PrintOptions;
 
 /// Width of a line of progress where stderr is not a terminal.
 const PIPED_WIDTH: usize = 100;
@@ -45,7 +45,7 @@ const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "�
 
 /// The output of one run of a task.
 pub struct Screen {
-    printing: Printing,
+    printing: PrintOptions,
     style: TerminalStyle,
     progress: Progress,
     began: Instant,
@@ -71,7 +71,12 @@ pub struct Screen {
 
 impl Screen {
     /// A screen for one run of a task that has this state.
-    pub fn new(printing: &Printing, style: TerminalStyle, task: TaskId, state: &TaskState) -> Self {
+    pub fn new(
+        printing: &PrintOptions,
+        style: TerminalStyle,
+        task: TaskId,
+        state: &TaskState,
+    ) -> Self {
         let detail = if printing.verbose { Detail::Full } else { Detail::Brief };
         Self {
             printing: printing.clone(),
@@ -219,7 +224,7 @@ impl Screen {
     }
 
     /// Shows what a person is typing.
-    pub fn typed(&mut self, text: &str) {
+    pub fn show_typing(&mut self, text: &str) {
         self.typed = shown_line(text);
         self.draw();
     }

@@ -19,7 +19,7 @@ use super::answer_with;
 /// How much of a goal a page shows.
 const WIDTH: usize = 300;
 
-/// How wide a goal gets behind an id.
+/// How wide a goal gets beside an id.
 const GOAL_WIDTH: usize = 60;
 
 /// How a status reads for a person: running without a driver is not running (§15.5), and a conversation that has
@@ -51,15 +51,12 @@ pub fn task_json(task: &TaskView) -> serde_json::Value {
     })
 }
 
-/// What was spent, for a list: a price that nobody knows is not zero.
-pub fn spent(dollars: Option<f64>, tokens: u64) -> String {
-    match dollars {
-        None if tokens > 0 => "-".to_owned(),
-        dollars => numbers::dollars(dollars.unwrap_or(0.0)),
-    }
+/// What was spent, for a list: an unknown price is not zero.
+pub fn spending(dollars: Option<f64>) -> String {
+    dollars.map_or_else(|| "-".to_owned(), numbers::dollars)
 }
 
-/// One task on a page, in `show`: labels in front, texts broken between words behind them.
+/// One task on a page, in `show`: labels in front, and beside them texts that are broken between words.
 pub fn task_page(details: &TaskDetails, cost: &str, style: TerminalStyle) -> String {
     let TaskDetails { view, state, gauge, .. } = details;
     let mut page = Page { lines: vec![state.id().to_string()], width: style.line_width() };
@@ -67,7 +64,7 @@ pub fn task_page(details: &TaskDetails, cost: &str, style: TerminalStyle) -> Str
     page.add("status", &status_text(view, state));
     page.add("settings", &settings(&state.axes));
     page.add("directory", &shown_line(&state.created.workspace));
-    page.add("used", &used(details, cost));
+    page.add("used", &usage_words(details, cost));
     if let Some(gauge) = gauge {
         let advice = match gauge.level {
             Level::Ok => String::new(),
@@ -89,6 +86,7 @@ pub fn task_page(details: &TaskDetails, cost: &str, style: TerminalStyle) -> Str
     };
     let changed: Vec<_> = state.files.changed.iter().filter(|path| !own(path)).cloned().collect();
     page.add("changed", &shown_line(&changed.join(", ")));
+    page.add("checkpoint", &shown_line(view.row.checkpoint_ref.as_deref().unwrap_or_default()));
     for file in state.files.deliverables.values() {
         page.add("delivers", &shown_line(&format!("{}: {}", file.filepath, file.description)));
     }
@@ -177,7 +175,7 @@ fn status_text(view: &TaskView, state: &TaskState) -> String {
     }
 }
 
-/// The axes, each behind what it is.
+/// The axes, each after its name.
 fn settings(axes: &Axes) -> String {
     let Axes { work_mode, run_control, permission_profile, model_mode, surface: _ } = axes;
     format!(
@@ -185,7 +183,7 @@ fn settings(axes: &Axes) -> String {
     )
 }
 
-fn used(details: &TaskDetails, cost: &str) -> String {
+fn usage_words(details: &TaskDetails, cost: &str) -> String {
     let usage = &details.state.spending.usage;
     let calls = match details.refused_calls {
         0 => numbers::plural(usage.tool_calls, "call"),
@@ -196,7 +194,7 @@ fn used(details: &TaskDetails, cost: &str) -> String {
     };
     let steps = numbers::plural(usage.iterations, "step");
     let cost = if cost == "unknown" { "cost unknown" } else { cost };
-    let tokens = match usage.iterations + usage.tool_calls {
+    let tokens = match details.state.spending.own_turns {
         0 if usage.total_tokens == 0 => "no tokens yet".to_owned(),
         _ => numbers::tokens(usage.total_tokens),
     };

@@ -25,7 +25,7 @@ const SHOWN: [&str; 5] = ["/usr", "/opt", "/bin", "/nix", "/gnu"];
 /// The largest file of cookies.
 const MAX_COOKIE_BYTES: u64 = 4 << 20;
 
-/// The browser of a task, or why it has none.
+/// The browser of a task, or why it gets no browser.
 pub fn tool(
     environment: &Environment,
     config: &Config,
@@ -51,7 +51,7 @@ pub fn tool(
         sandbox,
         egress: needs_proxy.then(|| sandbox::egress(config, root)),
         reach: reach(config),
-        state: store.dir().browsing(),
+        state: store.dir().browser_directory(),
         cookies,
         idle: IDLE_LIMIT,
     }))
@@ -60,11 +60,11 @@ pub fn tool(
 /// A browser that a task can have.
 pub struct BrowserProgram {
     program: String,
-    /// Whether it needs a proxy of its own, because its sandbox has none.
+    /// Whether it needs a proxy of its own, because its sandbox has no proxy.
     needs_proxy: bool,
 }
 
-/// The browser that tasks in a sandbox of this kind can have, or why they have none and what to do about it.
+/// The browser that tasks in a sandbox of this kind can have, or why they get no browser and what to do about it.
 pub fn find(
     environment: &Environment,
     config: &Config,
@@ -73,7 +73,9 @@ pub fn find(
     let placement = config.web.browser_placement;
     let program = match (placement, report.kind) {
         (Placement::Sandbox, SandboxKind::Docker) => in_container(config),
-        _ => program(environment, config),
+        (Placement::Sandbox, SandboxKind::Local | SandboxKind::Host) | (Placement::Host, _) => {
+            program(environment, config)
+        }
     }?;
     let needs_proxy = match (placement, report.kind, config.sandbox.network) {
         (Placement::Host, _, _)
@@ -94,7 +96,7 @@ pub fn find(
     Ok(BrowserProgram { program, needs_proxy })
 }
 
-/// The program on this machine, or why there is none and what to do about it.
+/// The program on this machine, or why it was not found and what to do about it.
 pub fn program(environment: &Environment, config: &Config) -> Result<String, String> {
     if config.sandbox.network == Network::None {
         return Err("`sandbox.network` is `none`".to_owned());

@@ -47,8 +47,8 @@ fn active(
         let hint = "correct it, or move it away; see docs/commitments.md for the format";
         Failure::usage(format!("`{}`: {error}", file.path.display()), hint)
     })?;
-    let contract = match above(workspace, &file.path) {
-        Some(top) => below(contract, &top),
+    let contract = match find_upwards(workspace, &file.path) {
+        Some(top) => resolve_from_top(contract, &top),
         None => contract,
     };
     let source = file.path.display().to_string();
@@ -57,7 +57,7 @@ fn active(
 }
 
 /// The way from the directory that work starts in up to the project's, where that is another.
-fn above(workspace: &Path, file: &Path) -> Option<String> {
+fn find_upwards(workspace: &Path, file: &Path) -> Option<String> {
     let start = workspace.canonicalize().ok()?;
     let project = file.parent()?.parent()?.canonicalize().ok()?;
     let depth = start.strip_prefix(&project).ok()?.components().count();
@@ -65,7 +65,7 @@ fn above(workspace: &Path, file: &Path) -> Option<String> {
 }
 
 /// A contract of a directory above: its paths and commands are meant from there.
-fn below(contract: Contract, top: &str) -> Contract {
+fn resolve_from_top(contract: Contract, top: &str) -> Contract {
     Contract {
         required_files: contract
             .required_files

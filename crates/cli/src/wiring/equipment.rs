@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use tokio::sync::broadcast;
-use windlass_agent::{Memory, Parts, Preview, Settings};
+use windlass_agent::{MemorySource, Parts, Preview, Settings};
 use windlass_coordinator::standing_rules;
 use windlass_core::error::{ErrorDetails, ErrorType};
 use windlass_core::event::{Driver, ScriptWork, WorkflowPart};
@@ -21,15 +21,15 @@ use windlass_tools::shell::CommandLimits;
 use windlass_tools::workspace::{Places, Workspace};
 use windlass_tools::{Ledger, Notices, Registry, Shell, ToolContext};
 
-use super::place::{self, Placed};
+use super::place::{self, TaskDirectories};
 use super::runners::Program;
-use super::sandbox::Opened;
+use super::sandbox::OpenSandbox;
 use super::task_models::TaskModels;
 use super::wired_agents::misconfigured;
 use super::worktrees::OwnWorktree;
 use super::{
-    Environment, Project, browser, gate, mcp, plans, sandbox, settings, surroundings, web,
-    workflows,
+    Environment, Project, browser, gate, hide_everywhere, mcp, plans, sandbox, settings,
+    task_environment, web, workflows,
 };
 use crate::config::{Config, ModelChoice};
 
@@ -40,7 +40,7 @@ pub(super) struct Equipment<'a> {
     task: &'a TaskState,
     project: Arc<Project>,
     config: Config,
-    placed: Placed,
+    placed: TaskDirectories,
     /// The task that its sandbox belongs to.
     root: TaskId,
 }
@@ -54,15 +54,16 @@ impl<'a> Equipment<'a> {
     ) -> Result<Self, ErrorDetails> {
         let config = project.config().for_task(&task.execution_config());
         let config = config.map_err(|errors| misconfigured(errors.into()))?;
-        store.secrets().hide(config.secrets());
-        let (root, mut placed) = (workflows::sandbox_of(task), Placed::of_task(&task.created));
+        super::hide_keys(environment, &config, &|named| store.secrets().hide(named));
+        let (root, mut placed) =
+            (workflows::sandbox_of(task), TaskDirectories::of_task(&task.created));
         if let Some(WorkflowPart::Script(ScriptWork { program: Some(program), .. })) =
             task.created.workflow.as_deref()
         {
             // Its credentials, as the person's own configuration names them; never journaled.
-            let own = Program::of(&config, program)?.environment(environment);
-            store.secrets().hide(own.iter().map(|(name, value)| (name.as_str(), value.as_str())));
-            placed.variables.extend(own);
+            let program = Program::of(&config, program)?;
+            hide_everywhere(store, &program.keys(environment));
+            placed.variables.extend(program.environment(environment));
         }
         Ok(Self { environment, store, task, project, config, placed, root })
     }
@@ -101,7 +102,7 @@ impl<'a> Equipment<'a> {
             Some(_) => None,
             None => memory(config, store, &models.choice.model)?,
         };
-        let trusted = super::skills::approved(environment.data.clone(), self.directory());
+        let trusted = super::skills::approval_fn(environment.data.clone(), self.directory());
         Ok(Parts {
             model: models.model,
             summarizer: models.summarizer,
@@ -128,7 +129,7 @@ impl<'a> Equipment<'a> {
         }
     }
 
-    async fn open_sandbox(&self, skills: &SkillRegistry) -> Result<Opened, ErrorDetails> {
+    async fn open_sandbox(&self, skills: &SkillRegistry) -> Result<OpenSandbox, ErrorDetails> {
         // What a person runs may be stopped and continued; what a service runs, another process takes over.
         let lease = match self.task.created.driver {
             Driver::Foreground => None,
@@ -158,28 +159,32 @@ impl<'a> Equipment<'a> {
             added: self.placed.added.clone(),
             skills: skills.shown().map(Path::to_owned),
             trace: Some(traces),
-            hidden: place::hidden(self.environment),
+            hidden: place::hidden_paths(self.environment),
         };
         Workspace::open(&self.placed.top, places)
             .map_err(|error| ErrorDetails::new(ErrorType::Workspace, error.to_string()))
     }
 
-    fn settings(&self, model: &ModelChoice, opened: &Opened) -> Result<Settings, ErrorDetails> {
+    fn settings(
+        &self,
+        model: &ModelChoice,
+        opened: &OpenSandbox,
+    ) -> Result<Settings, ErrorDetails> {
         let rules = self.store.standing_rules().all().map_err(|error| internal_error(&error))?;
         let standing = standing_rules::rules_in(&rules, &self.home()?);
         let mut settings = settings::of_task(&self.config, model, self.task, opened, standing);
         settings.contract = settings::contract(self.task, &self.project);
         settings.shows_ledger = self.shows_ledger(&settings)?;
         let isolation = opened.sandbox.isolation();
-        let surroundings = surroundings::of(self.environment, &self.config, &isolation, &settings);
-        settings.surroundings = Some(surroundings);
+        let place = task_environment::of(self.environment, &self.config, &isolation, &settings);
+        settings.environment = Some(place);
         Ok(settings)
     }
 
     /// The directory whose standing rules hold for the task: in a worktree of a run, that of the run.
     fn home(&self) -> Result<PathBuf, ErrorDetails> {
         let top = &self.placed.top;
-        if OwnWorktree::around(&self.environment.data, top).is_none() {
+        if OwnWorktree::containing(&self.environment.data, top).is_none() {
             return Ok(top.clone());
         }
         let run = self.store.tasks().get(self.task.created.root);
@@ -222,7 +227,8 @@ impl<'a> Equipment<'a> {
             Ok(browser) => registry.add_own(Arc::new(browser)),
             Err(why) => tracing::info!("{why}"),
         }
-        let mut found = self.project.servers()?.found(environment, Some(self.root));
+        let mut found = self.project.servers()?.startable(environment, Some(self.root));
+        hide_everywhere(self.store, &found.keys());
         if let Some(plan) = self.task.created.plan.as_deref() {
             plans::narrow(&mut found, plan);
             let tools = plans::tools(self.store, &self.task.created, plan);
@@ -251,14 +257,14 @@ fn memory(
     config: &Config,
     store: &Store,
     model: &ModelChoice,
-) -> Result<Option<Memory>, ErrorDetails> {
+) -> Result<Option<MemorySource>, ErrorDetails> {
     let Some(base) = &config.coordinator.context_service_url else {
-        return Ok(config.has_memories(model).then(|| Memory::Embedded(store.clone())));
+        return Ok(config.has_memories(model).then(|| MemorySource::Embedded(store.clone())));
     };
     let service = ContextService::new(base.expose().as_ref()).map_err(|error| {
         ErrorDetails::new(ErrorType::ContextServiceUnavailable, error.to_string())
     })?;
-    Ok(Some(Memory::Service(service)))
+    Ok(Some(MemorySource::Service(service)))
 }
 
 fn internal_error(error: &dyn std::error::Error) -> ErrorDetails {

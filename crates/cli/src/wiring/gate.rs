@@ -1,7 +1,7 @@
 //! What the gate has to know about this machine and its configuration to read commands.
 
 use windlass_core::layout::{AddedDirectory, Layout, WORKSPACE};
-use windlass_core::policy::{DenyRule, GivenRules, Pattern, ScopeRules};
+use windlass_core::policy::{DenyRule, Pattern, RuleSet, ScopeRules};
 use windlass_sandbox::{IsolationReport, SandboxKind};
 use windlass_shell::{Context, CustomRule};
 
@@ -36,12 +36,12 @@ pub fn context(
     }
 }
 
-/// What the configuration and the person's standing rules decide beforehand.
-pub fn given_rules(config: &Config, standing: Vec<Pattern>) -> GivenRules {
+/// What the configuration and the person's standing rules decide in advance.
+pub fn rule_set(config: &Config, standing: Vec<Pattern>) -> RuleSet {
     let deny = config.policy.deny.iter().filter_map(|rule| {
         Some(DenyRule { pattern: Pattern::new(&rule.pattern)?, reason: rule.reason.clone() })
     });
-    GivenRules {
+    RuleSet {
         deny: deny.collect(),
         allow: config.policy.allow.iter().filter_map(|text| Pattern::new(text)).collect(),
         standing,

@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use tokio::net::TcpStream;
 use tokio::time::timeout;
-use windlass_coordinator::health::{Check, CheckStatus, Fixed, RepairPolicy};
+use windlass_coordinator::health::{Advice, Check, CheckStatus, FixReport, RepairPolicy};
 use windlass_core::axes::ModelMode;
 use windlass_core::id::TaskId;
 use windlass_sandbox::{IsolationReport, docker};
 use windlass_skills::regular;
 use windlass_term::numbers;
 
-use super::place::Placed;
+use super::place::TaskDirectories;
 use super::{Environment, browser, mcp, models, sandbox, skills, web};
 use crate::config::{Config, ModelChoice};
 use crate::failure::Failure;
@@ -30,7 +30,7 @@ const MAX_POINTER_BYTES: u64 = 64 << 10;
 
 /// Looks at everything that work in a directory needs.
 pub async fn checks(environment: &Environment, directory: &Path) -> Vec<Check> {
-    let mut checks = vec![timed(program)];
+    let mut checks = vec![Check::timed(program)];
     let workspace = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
     let began = Instant::now();
     let found = skills::now(environment, &workspace);
@@ -41,14 +41,14 @@ pub async fn checks(environment: &Environment, directory: &Path) -> Vec<Check> {
         Err(failure) => {
             checks.push(of_config(&failure).since(began));
             checks.extend(["model", "sandbox", "web"].map(skipped));
-            checks.extend([skills, skipped("mcp"), timed(|| git(&workspace))]);
+            checks.extend([skills, skipped("mcp"), Check::timed(|| git(&workspace))]);
             return checks;
         }
     };
     checks.push(Check::ok("config", "every value is valid").since(began));
     let began = Instant::now();
     checks.push(model(&config).await.since(began));
-    let helper = timed(|| helper(environment));
+    let helper = Check::timed(|| helper(environment));
     let began = Instant::now();
     let containers = containers(environment).await.map(|check| check.since(began));
     // A sandbox that is opened writes the helper again and removes what is left of others, and looking must change
@@ -66,17 +66,21 @@ pub async fn checks(environment: &Environment, directory: &Path) -> Vec<Check> {
     checks.push(sandbox);
     checks.push(helper);
     checks.extend(containers);
-    checks.push(timed(|| web_check(environment, &config, isolation.as_ref())));
+    checks.push(Check::timed(|| web_check(environment, &config, isolation.as_ref())));
     checks.push(skills);
-    checks.push(timed(|| {
-        let servers = mcp::found(environment, &config, &workspace, &found);
+    checks.push(Check::timed(|| {
+        let servers = mcp::startable_servers(environment, &config, &workspace, &found);
         let count = match servers.definitions.len() {
             0 => "no servers".to_owned(),
             count => format!("{} can be started", numbers::plural(count, "server")),
         };
-        Check::ok("mcp", count).with(servers.notices)
+        let check = match servers.has_errors {
+            true => Check::wrong("mcp", "a list of servers is wrong"),
+            false => Check::ok("mcp", count),
+        };
+        check.with(servers.notices)
     }));
-    checks.push(timed(|| git(&workspace)));
+    checks.push(Check::timed(|| git(&workspace)));
     checks
 }
 
@@ -85,13 +89,13 @@ pub fn dispatch_checks(directory: &Path) -> Vec<Check> {
     vec![program(), git(directory)]
 }
 
-/// Puts right what can be put right without a model.
-pub async fn fix(environment: &Environment, directory: &Path) -> Vec<Fixed> {
+/// Repairs what can be repaired without a model.
+pub async fn fix(environment: &Environment, directory: &Path) -> Vec<FixReport> {
     let mut fixed = Vec::new();
     if helper(environment).is_problem() {
         fixed.push(match windlass_sandbox::reinstall_helper(&environment.data) {
-            Ok(path) => Fixed::done("helper", format!("wrote {} again", path.display())),
-            Err(error) => Fixed::failed("helper", error),
+            Ok(path) => FixReport::done("helper", format!("wrote {} again", path.display())),
+            Err(error) => FixReport::failed("helper", error),
         });
     }
     if let Ok(engine) = sandbox::engine(environment).await {
@@ -99,15 +103,15 @@ pub async fn fix(environment: &Environment, directory: &Path) -> Vec<Fixed> {
             Ok(0) => {}
             Ok(count) => {
                 let what = format!("removed {}", numbers::plural(count, "orphaned container"));
-                fixed.push(Fixed::done("containers", what));
+                fixed.push(FixReport::done("containers", what));
             }
-            Err(error) => fixed.push(Fixed::failed("containers", error)),
+            Err(error) => fixed.push(FixReport::failed("containers", error)),
         }
     }
     if let Some(lock) = old_git_lock(directory) {
         fixed.push(match fs::remove_file(&lock) {
-            Ok(()) => Fixed::done("git", format!("removed {}", lock.display())),
-            Err(error) => Fixed::failed("git", format!("{}: {error}", lock.display())),
+            Ok(()) => FixReport::done("git", format!("removed {}", lock.display())),
+            Err(error) => FixReport::failed("git", format!("{}: {error}", lock.display())),
         });
     }
     fixed
@@ -132,11 +136,6 @@ pub fn of_config(failure: &Failure) -> Check {
     Check::wrong("config", first).with(lines.chain(hint)).blocking()
 }
 
-fn timed(check: impl FnOnce() -> Check) -> Check {
-    let began = Instant::now();
-    check().since(began)
-}
-
 /// Whether the program that runs is the one that is installed.
 fn program() -> Check {
     let version = env!("CARGO_PKG_VERSION");
@@ -147,8 +146,7 @@ fn program() -> Check {
         None => Check::ok("program", format!("version {version}, {}", running.display())),
         Some(path) => {
             let words = format!("{path} was replaced or removed while this process runs");
-            Check::wrong("program", words)
-                .hinted("restart it: `windlass serve`, or resume the task")
+            Check::wrong("program", words).with_advice(Advice::RestartProcesses)
         }
     }
 }
@@ -161,7 +159,7 @@ fn helper(environment: &Environment) -> Check {
 }
 
 async fn containers(environment: &Environment) -> Option<Check> {
-    // Without an engine there are none; the sandbox says what it thinks of that.
+    // Without an engine there are no containers. The check of the sandbox reports a missing engine.
     let engine = sandbox::engine(environment).await.ok()?;
     Some(match docker::orphans(&engine, &environment.data).await {
         Ok(orphans) if orphans.is_empty() => {
@@ -197,7 +195,7 @@ async fn model(config: &Config) -> Check {
             Check::ok("model", words)
         }
         Some(problem) => Check::wrong("model", format!("{model} cannot be reached: {problem}"))
-            .hinted("start its server, or name another with `--model` or in the configuration"),
+            .with_advice(Advice::CheckModelServer),
     }
 }
 
@@ -228,7 +226,7 @@ async fn sandbox_check(
     // The sandbox shows a task its trace, so there has to be one.
     let trace = environment.data.join("traces").join(root.to_string());
     let _ = fs::create_dir_all(&trace);
-    let placed = Placed::of_directory(environment, workspace, root);
+    let placed = TaskDirectories::of_directory(environment, workspace, root);
     let check = match sandbox::open_with(environment, config, &placed, root, None).await {
         Ok(opened) => {
             let isolation = opened.sandbox.isolation();

@@ -14,6 +14,7 @@ use windlass_server::{
 };
 
 use super::{Environment, skills};
+use crate::args::values;
 use crate::config::Config;
 use crate::config::types::Tables;
 use crate::failure::Failure;
@@ -23,11 +24,11 @@ use crate::show::note;
 const USUAL: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 7878);
 
-/// Where the API and the page are.
+/// The address of the API and the page.
 #[derive(Clone, Debug, Args)]
 pub struct HttpArgs {
-    /// Where the API and the page are [default: `server.listen`]
-    #[arg(long, value_name = "ADDRESS")]
+    /// The address of the API and the page [default: `server.listen`]
+    #[arg(long, value_name = "ADDRESS", value_parser = values::address)]
     pub listen: Option<SocketAddr>,
     /// Serve other machines without encryption
     #[arg(long)]
@@ -37,7 +38,7 @@ pub struct HttpArgs {
     pub no_http: bool,
 }
 
-/// A server that listens where it was told to. Where nobody said so and the usual port is taken, a free one does.
+/// A server that listens at the configured address. If nobody chose a port and the usual one is taken, it uses a free port.
 pub async fn listen(
     environment: &Environment,
     config: &Config,
@@ -53,6 +54,13 @@ pub async fn listen(
     let options = Options {
         address: wanted.unwrap_or(USUAL),
         allowed_hosts: config.server.allowed_hosts.clone(),
+        // The setting was read as addresses and networks.
+        trusted_proxies: config
+            .server
+            .trusted_proxies
+            .iter()
+            .filter_map(|one| one.parse().ok())
+            .collect(),
         tls: tls_files(environment, config)?,
         allows_plain: args.plain_http,
         owner: environment.user(),
@@ -102,7 +110,7 @@ async fn refuse_second(coordinator: &Coordinator) -> Result<(), Failure> {
     Err(Failure::usage(
         format!("a server already runs on `{}`, at {url}", data_directory(coordinator)),
         "`windlass open` opens its page; `windlass worker` or `serve --no-http` helps it with its tasks; \
-         another data directory is named with `--data DIR`",
+         use another data directory with `--data DIR`",
     ))
 }
 
@@ -118,7 +126,7 @@ fn about(environment: &Environment, config: &Config) -> About {
         rows.map(|row| Setting { key: row.key, value: row.effective, source: row.source });
     let root = Path::new("/");
     let directories = skills::directories(environment, root);
-    let approved = skills::approved(environment.data.clone(), root);
+    let approved = skills::approval_fn(environment.data.clone(), root);
     let read = move || {
         let found = windlass_skills::Skills::load(&directories, &approved);
         let skill = |skill: &windlass_skills::Skill| Skill {
@@ -173,13 +181,13 @@ fn account(name: &str, fields: &Value) -> Result<Account, Failure> {
         Failure::usage(format!("`server.users.{name}`: {problem}"), hint)
     };
     let known = ["token_sha256", "access"];
-    let fields = fields.as_object().ok_or_else(|| wrong("is not a table".to_owned()))?;
+    let fields = fields.as_object().ok_or_else(|| wrong("it is not a table".to_owned()))?;
     if let Some(other) = fields.keys().find(|field| !known.contains(&field.as_str())) {
         return Err(wrong(format!("there is no field `{other}`")));
     }
     let text = |field: &str| {
         let found = fields.get(field).and_then(Value::as_str);
-        found.ok_or_else(|| wrong(format!("there is no text `{field}`")))
+        found.ok_or_else(|| wrong(format!("`{field}` is missing or not a text")))
     };
     let token = TokenHash::parse(text("token_sha256")?)
         .ok_or_else(|| wrong("`token_sha256` is not 64 hexadecimal digits".to_owned()))?;

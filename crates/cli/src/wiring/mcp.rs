@@ -7,27 +7,32 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use url::Url;
 use windlass_core::id::TaskId;
 use windlass_sandbox::{Host, Sandbox};
 use windlass_skills::{Scope, Skills, regular};
-use windlass_tools::mcp::{Definition, McpHost, Servers, joined, parse_file, parse_server};
+use windlass_tools::mcp::{
+    ApprovalCheck, Definition, McpHost, Servers, Transport, merge_layers, parse_file, parse_server,
+};
 use windlass_tools::{Notices, Registry};
 
 use super::Environment;
 use super::trust::ApprovableFile;
-use crate::config::read::{MAX_FILE_BYTES, gone, nearest};
+use crate::config::read::{MAX_FILE_BYTES, is_missing, nearest};
 use crate::config::types::Placement;
-use crate::config::{Config, File, Trust};
+use crate::config::{Config, File, Trust, keys};
 use crate::failure::Failure;
 
 /// The servers that files, skills and the configuration name, before anybody asks which can be started.
 #[derive(Debug, Default)]
-pub struct Declared {
+pub struct McpDeclarations {
     definitions: Vec<Definition>,
     /// Those that start only when a person has approved the project's file that names them.
     waiting: Vec<Definition>,
     /// What is wrong with others.
     pub notices: Vec<String>,
+    /// Whether a list of servers, or an entry in it, is not as it must be written.
+    has_errors: bool,
 }
 
 /// The servers that may be started, and what the person should know of the others.
@@ -38,6 +43,15 @@ pub struct McpServers {
     pub waiting: Vec<Definition>,
     /// Why others are not among them.
     pub notices: Vec<String>,
+    /// Whether a list of servers, or an entry in it, is not as it must be written.
+    pub has_errors: bool,
+}
+
+impl McpServers {
+    /// The keys that the servers are given, whichever file names them.
+    pub fn keys(&self) -> Vec<(String, String)> {
+        self.definitions.iter().flat_map(keys_of).collect()
+    }
 }
 
 /// A project's list of servers.
@@ -56,7 +70,7 @@ fn task_file(environment: &Environment, task: TaskId) -> PathBuf {
 }
 
 /// Reads a list of servers that a person gives to one task; what is wrong with it is said at once.
-pub fn given(environment: &Environment, path: &Path) -> Result<File, Failure> {
+pub fn read_task_servers(environment: &Environment, path: &Path) -> Result<File, Failure> {
     let hint =
         "it is written as `.mcp.json` is: {\"mcpServers\": {\"NAME\": {\"command\": \"…\"}}}";
     let cannot = |why: String| Failure::usage(format!("`{}` {why}", path.display()), hint);
@@ -68,6 +82,15 @@ pub fn given(environment: &Environment, path: &Path) -> Result<File, Failure> {
     }
 }
 
+/// Why a person cannot approve a project's list of servers.
+pub fn problem_of(environment: &Environment, file: &File) -> Option<String> {
+    let name = file.path.file_name().and_then(|name| name.to_str());
+    let is_list = matches!(name, Some(".mcp.json" | "mcp.json"));
+    let errors = || parse_file(&file.text, &environment.variables).1;
+    let mut errors = is_list.then(errors).unwrap_or_default().into_iter();
+    errors.find(|error| error.server.is_none()).map(|error| error.to_string())
+}
+
 /// Keeps them for the task, also when it is resumed (WF-032).
 pub fn keep(environment: &Environment, task: TaskId, file: &File) -> std::io::Result<()> {
     let path = task_file(environment, task);
@@ -75,59 +98,115 @@ pub fn keep(environment: &Environment, task: TaskId, file: &File) -> std::io::Re
     std::fs::write(path, &file.text)
 }
 
-/// Gives the servers of one task to the task that continues it. One without any has none to give.
+/// Gives the servers of one task, if it has any, to the task that continues it.
 pub fn inherit(environment: &Environment, from: TaskId, to: TaskId) {
     let _ = std::fs::copy(task_file(environment, from), task_file(environment, to));
 }
 
 /// The servers for work in a directory that can be started.
-pub fn found(
+pub fn startable_servers(
     environment: &Environment,
     config: &Config,
     workspace: &Path,
     skills: &Skills,
 ) -> McpServers {
-    declared(environment, config, workspace, skills).found(environment, None)
+    find_declarations(environment, config, workspace, skills).startable(environment, None)
 }
 
 /// The servers for work in a directory: those of skills, of the project, of the configuration, the later
 /// winning by name, so that a project cannot stand in for what the user has named (WF-033).
-pub fn declared(
+pub fn find_declarations(
     environment: &Environment,
     config: &Config,
     workspace: &Path,
     skills: &Skills,
-) -> Declared {
-    let mut reader = McpFiles { environment, workspace, waiting: Vec::new(), notices: Vec::new() };
+) -> McpDeclarations {
+    let mut reader = McpFiles::new(environment, workspace);
     let of_skills = skill_files(skills)
         .into_iter()
         .flat_map(|(file, scope)| reader.read(&file, scope))
         .collect();
     let of_project = reader.read(&project_file(workspace), Scope::Project);
-    let McpFiles { waiting, mut notices, .. } = reader;
+    let McpFiles { waiting, mut notices, mut has_errors, .. } = reader;
     let mut of_config = Vec::new();
+    let by_project = approved_configuration(environment, workspace);
     for (name, table) in &config.mcp.servers.0 {
+        let by_project = by_project.as_ref().filter(|(names, _)| names.contains(name));
+        let approval = by_project.map(|(_, check)| check.clone());
         match parse_server(name, table, &environment.variables) {
-            Ok(definition) => of_config.extend(definition),
-            Err(error) => notices.push(error.to_string()),
+            Ok(definition) => {
+                of_config.extend(definition.map(|one| Definition { approval, ..one }));
+            }
+            Err(error) => {
+                has_errors = true;
+                notices.push(error.to_string());
+            }
         }
     }
-    Declared { definitions: joined([of_skills, of_project, of_config]), waiting, notices }
+    let definitions = merge_layers([of_skills, of_project, of_config]);
+    McpDeclarations { definitions, waiting, notices, has_errors }
 }
 
-impl Declared {
+/// The keys that servers of the configuration are given.
+pub fn keys(environment: &Environment, config: &Config) -> Vec<(String, String)> {
+    let servers = config.mcp.servers.0.iter();
+    let servers = servers.filter_map(|(name, table)| {
+        parse_server(name, table, &environment.variables).ok().flatten()
+    });
+    servers.flat_map(|server| keys_of(&server)).collect()
+}
+
+/// The keys that a server is given: in variables, headers, flags and its address.
+fn keys_of(server: &Definition) -> Vec<(String, String)> {
+    let given = match &server.transport {
+        Transport::Stdio { args, env, .. } => [env.clone(), values_of_flags(args)].concat(),
+        Transport::Http { url, headers } => [headers.clone(), values_in_address(url)].concat(),
+    };
+    given.iter().flat_map(|(name, value)| keys::find_in_text(name, value)).collect()
+}
+
+/// What a server's program is given by flags that name a key: `--token VALUE`, `--api-key=VALUE`.
+fn values_of_flags(args: &[String]) -> Vec<(String, String)> {
+    let after = args.iter().skip(1).map(String::as_str).chain([""]);
+    let flags = args.iter().zip(after).filter(|(flag, _)| flag.starts_with('-'));
+    let given = flags.map(|(flag, next)| flag.split_once('=').unwrap_or((flag.as_str(), next)));
+    let given = given.map(|(flag, value)| (flag.trim_start_matches('-'), value));
+    let given = given.filter(|(flag, _)| keys::names_key(flag));
+    given.map(|(flag, value)| (flag.to_owned(), value.to_owned())).collect()
+}
+
+/// What the address of a server holds beside its host: the values of a query, and a password.
+fn values_in_address(address: &str) -> Vec<(String, String)> {
+    let Ok(url) = Url::parse(address) else { return Vec::new() };
+    let pairs = url.query_pairs().map(|(name, value)| (name.into_owned(), value.into_owned()));
+    pairs.chain(keys::find_in_address("password", &url)).collect()
+}
+
+/// The names of the servers that the project's own configuration has, where it is approved, and the check for them.
+fn approved_configuration(
+    environment: &Environment,
+    workspace: &Path,
+) -> Option<(Vec<String>, ApprovalCheck)> {
+    let path = crate::config::read::project_file(workspace);
+    let file = open(&path).ok().flatten()?;
+    let document = file.text.parse::<toml::Table>().ok()?;
+    let names = document.get("mcp")?.get("servers")?.as_table()?.keys().cloned().collect();
+    check_approval(&environment.data, workspace, file).ok()?;
+    Some((names, approval_check(&environment.data, workspace, &path)))
+}
+
+impl McpDeclarations {
     /// Those that can be started; what a task was given wins over all others.
-    pub fn found(&self, environment: &Environment, task: Option<TaskId>) -> McpServers {
+    pub fn startable(&self, environment: &Environment, task: Option<TaskId>) -> McpServers {
         let file = task.map(|task| task_file(environment, task));
         let mut reader = McpFiles {
-            environment,
-            workspace: Path::new(""),
-            waiting: Vec::new(),
             notices: self.notices.clone(),
+            has_errors: self.has_errors,
+            ..McpFiles::new(environment, Path::new(""))
         };
         let of_task = file.map(|file| reader.read(&file, Scope::User));
-        let mut notices = reader.notices;
-        let mut definitions = joined([self.definitions.clone(), of_task.unwrap_or_default()]);
+        let (mut notices, has_errors) = (reader.notices, reader.has_errors);
+        let mut definitions = merge_layers([self.definitions.clone(), of_task.unwrap_or_default()]);
         definitions.retain(|definition| match missing(definition, &environment.variables) {
             None => true,
             Some(program) => {
@@ -138,7 +217,7 @@ impl Declared {
                 false
             }
         });
-        McpServers { definitions, waiting: self.waiting.clone(), notices }
+        McpServers { definitions, waiting: self.waiting.clone(), notices, has_errors }
     }
 }
 
@@ -157,47 +236,81 @@ struct McpFiles<'a> {
     workspace: &'a Path,
     waiting: Vec<Definition>,
     notices: Vec<String>,
+    /// Whether something in them is wrong.
+    has_errors: bool,
 }
 
-impl McpFiles<'_> {
+impl<'a> McpFiles<'a> {
+    fn new(environment: &'a Environment, workspace: &'a Path) -> Self {
+        let (waiting, notices) = (Vec::new(), Vec::new());
+        Self { environment, workspace, waiting, notices, has_errors: false }
+    }
+
     fn read(&mut self, path: &Path, scope: Scope) -> Vec<Definition> {
         let file = match open(path) {
             Ok(Some(file)) => file,
             Ok(None) => return Vec::new(),
             Err(error) => {
+                self.has_errors = true;
                 self.notices.push(format!("`{}` cannot be read: {error}", path.display()));
                 return Vec::new();
             }
         };
-        let (definitions, errors) = parse_file(&file.text, &self.environment.variables);
-        let entry = (scope == Scope::Project).then(|| ApprovableFile::new(self.workspace, file));
-        if let Some(entry) =
-            entry.filter(|entry| entry.trust(&self.environment.data) == Trust::Unknown)
-        {
-            let why = match entry.changes(&self.environment.data).as_slice() {
-                [] => format!("`{}` is not approved", path.display()),
-                changed => format!(
-                    "`{}` is not approved any more ({} changed)",
-                    path.display(),
-                    changed.join(", ")
-                ),
-            };
-            self.notices.push(format!(
-                "{why}, so its MCP servers do not start; look at it with `windlass trust`"
-            ));
-            self.waiting.extend(definitions);
-            return Vec::new();
-        }
+        let (mut definitions, errors) = parse_file(&file.text, &self.environment.variables);
+        self.has_errors |= !errors.is_empty();
         self.notices.extend(errors.iter().map(|error| format!("`{}`: {error}", path.display())));
+        if scope == Scope::Project {
+            if let Err(why) = check_approval(&self.environment.data, self.workspace, file) {
+                self.notices.push(format!(
+                    "{why}, so its MCP servers do not start; look at it with `windlass trust`"
+                ));
+                self.waiting.extend(definitions);
+                return Vec::new();
+            }
+            let check = approval_check(&self.environment.data, self.workspace, path);
+            for definition in &mut definitions {
+                definition.approval = Some(check.clone());
+            }
+        }
         definitions
     }
+}
+
+/// Why a project's file is not approved as it is now, with what it runs.
+fn check_approval(data: &Path, workspace: &Path, file: File) -> Result<(), String> {
+    let entry = ApprovableFile::new(workspace, file);
+    if entry.trust(data) == Trust::Approved {
+        return Ok(());
+    }
+    let path = entry.file.path.display();
+    if entry.leaves_project() {
+        return Err(format!("`{path}` leads out of the project"));
+    }
+    Err(match entry.changes(data).as_slice() {
+        [] => format!("`{path}` is not approved"),
+        changed => format!("`{path}` is no longer approved ({} changed)", changed.join(", ")),
+    })
+}
+
+/// Reads a project's file again before each start of a server that it names.
+fn approval_check(data: &Path, workspace: &Path, path: &Path) -> ApprovalCheck {
+    let (data, workspace, path) = (data.to_owned(), workspace.to_owned(), path.to_owned());
+    ApprovalCheck::new(move || {
+        let shown = path.display();
+        let checked = match open(&path) {
+            Ok(Some(file)) => check_approval(&data, &workspace, file),
+            Ok(None) => Err(format!("`{shown}` is gone")),
+            Err(error) => Err(format!("`{shown}` cannot be read: {error}")),
+        };
+        checked.map_err(|why| format!("{why}; a person can look at it with `windlass trust`"))
+    })
 }
 
 /// A file's text, if it is there.
 pub fn open(path: &Path) -> std::io::Result<Option<File>> {
     match regular::read_text(path, MAX_FILE_BYTES) {
         Ok(text) => Ok(Some(File { path: path.to_owned(), text })),
-        Err(error) if gone(&error) => Ok(None),
+        Err(error) if is_missing(&error) => Ok(None),
         Err(error) => Err(error),
     }
 }

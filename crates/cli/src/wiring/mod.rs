@@ -15,7 +15,7 @@ mod runners;
 pub mod sandbox;
 mod settings;
 pub mod skills;
-mod surroundings;
+mod task_environment;
 mod task_models;
 pub mod telemetry;
 pub mod trust;
@@ -39,6 +39,7 @@ use windlass_store::Store;
 use crate::config::types::Keep;
 use crate::config::{self, Config, Flag};
 use crate::failure::Failure;
+use crate::show;
 pub use plans::files as plan_files;
 pub use project::Project;
 use wired_agents::WiredAgents;
@@ -68,6 +69,7 @@ impl Environment {
     /// Reads the environment variables and finds the data directory. `data` is the `--data` flag.
     pub fn new(data: Option<PathBuf>) -> Result<Self, Failure> {
         let variables = config::read::environment();
+        show::keys::hide(keys_in(&variables));
         let store = match (config::read::store(&variables), &data) {
             (Ok(store), _) => store,
             // The file does not choose the directory, so its errors are reported where its other settings
@@ -99,8 +101,16 @@ impl Environment {
     /// The configuration for work in a directory.
     pub fn config(&self, workspace: &Path) -> Result<Config, Failure> {
         let trust = |file: &config::File| trust::of(&self.data, workspace, file);
-        config::read::load(workspace, self.variables.clone(), self.flags.clone(), &trust)
-            .map_err(Failure::from)
+        let config =
+            config::read::load(workspace, self.variables.clone(), self.flags.clone(), &trust)?;
+        let keys = [config.secrets(), mcp::keys(self, &config)].concat();
+        show::keys::hide(pairs(&keys));
+        Ok(config)
+    }
+
+    /// Where programs are looked for.
+    pub fn search_path(&self) -> &str {
+        self.variables.get("PATH").map(String::as_str).unwrap_or_default()
     }
 
     /// The user's name, as others see who answered.
@@ -122,7 +132,9 @@ fn expand_home(path: &str, variables: &BTreeMap<String, String>) -> PathBuf {
 
 fn data_directory(variables: &BTreeMap<String, String>) -> Result<PathBuf, Failure> {
     let variable = |name| variables.get(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    // A relative one is ignored, as its specification says: it would be another directory in each working directory.
     variable("XDG_DATA_HOME")
+        .filter(|path| path.is_absolute())
         .or_else(|| variable("HOME").map(|home| home.join(".local/share")))
         .map(|base| base.join("windlass"))
         .ok_or_else(|| {
@@ -158,10 +170,33 @@ fn coordinator_at(
     let store = Store::open(&environment.data, options)?;
     store.secrets().hide(keys_in(&environment.variables));
     if let Some(project) = &project {
-        store.secrets().hide(project.config().secrets());
+        hide_keys(environment, project.config(), &|named| store.secrets().hide(named));
     }
     let wired_agents = WiredAgents::new(environment.clone(), store.clone(), project);
     Ok(Coordinator::new(store, Arc::new(wired_agents), Arc::new(SystemClock::default())))
+}
+
+/// Adds keys, each with its name, to those that a store hides.
+type HideKeys<'h> = dyn Fn(Vec<(&str, &str)>) + 'h;
+
+/// Hides the keys of a configuration, of the servers that it names, and the one that programs sign in with here.
+pub fn hide_keys(environment: &Environment, config: &Config, hide: &HideKeys<'_>) {
+    let mut keys = config.secrets();
+    keys.extend(mcp::keys(environment, config));
+    let token = std::fs::read_to_string(environment.data.join("token")).unwrap_or_default();
+    keys.push(("windlass_token".to_owned(), token.trim().to_owned()));
+    hide(pairs(&keys).collect());
+}
+
+/// Hides keys in what is kept and in what is printed.
+fn hide_everywhere(store: &Store, keys: &[(String, String)]) {
+    store.secrets().hide(pairs(keys));
+    show::keys::hide(pairs(keys));
+}
+
+/// Keys with their names, as they are hidden.
+pub fn pairs(keys: &[(String, String)]) -> impl Iterator<Item = (&str, &str)> {
+    keys.iter().map(|(name, key)| (name.as_str(), key.as_str()))
 }
 
 /// The keys in the environment, which are known before any configuration is read.

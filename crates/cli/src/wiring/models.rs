@@ -6,10 +6,10 @@ use std::sync::Arc;
 use windlass_core::error::{ErrorDetails, ErrorType};
 use windlass_model::{Model, ModelName, Models, Price, Prices, Retry, Settings};
 
-use crate::config::{Chosen, Config, ModelChoice};
+use crate::config::{Config, ModelChoice, ModelSelection};
 
 /// A model, ready to be asked, or what is missing.
-pub fn open(config: &Config, chosen: &Chosen) -> Result<Arc<dyn Model>, ErrorDetails> {
+pub fn open(config: &Config, chosen: &ModelSelection) -> Result<Arc<dyn Model>, ErrorDetails> {
     let refused = |message: String| ErrorDetails::new(ErrorType::ModelUnavailable, message);
     let name: ModelName =
         chosen.model.to_string().parse().map_err(|error| refused(format!("{error}")))?;

@@ -11,7 +11,8 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use windlass_core::event::TaskCreated;
 use windlass_core::id::TaskId;
 use windlass_core::layout::{AddedDirectory, Layout, LayoutKind, Site, TASKS_DIRECTORY};
-use windlass_tools::workspace::repository;
+use windlass_tools::workspace::repository::{self, repository_of};
+use windlass_tools::workspace::working_tree::Identity;
 
 use super::Environment;
 use crate::config::kind::ValueKind;
@@ -24,7 +25,7 @@ const GIT_PATIENCE: Duration = Duration::from_secs(2);
 
 /// The directories of a task, as a sandbox takes them.
 #[derive(Clone, Debug)]
-pub struct Placed {
+pub struct TaskDirectories {
     /// The top of the workspace on the host.
     pub top: PathBuf,
     /// Where the files of the task are, as they are on the host.
@@ -35,7 +36,7 @@ pub struct Placed {
     pub variables: BTreeMap<String, String>,
 }
 
-impl Placed {
+impl TaskDirectories {
     /// Where a task works.
     pub fn of_task(created: &TaskCreated) -> Self {
         Self {
@@ -48,21 +49,21 @@ impl Placed {
 
     /// Where a command works that belongs to no task.
     pub fn of_directory(environment: &Environment, directory: &Path, root: TaskId) -> Self {
-        let directory = super::skills::real(directory);
+        let directory = super::skills::real_path(directory);
         let top = repository::boundary(&directory, home(environment).as_deref());
         let layout = Layout::personal(root, &text(&top), &text(&directory));
         Self { top, layout, added: Vec::new(), variables: BTreeMap::new() }
     }
 
     /// A directory by itself, whatever repository it lies in.
-    pub fn alone(directory: &Path, root: TaskId) -> Self {
-        let top = super::skills::real(directory);
+    pub fn without_repository(directory: &Path, root: TaskId) -> Self {
+        let top = super::skills::real_path(directory);
         let layout = Layout::personal(root, &text(&top), &text(&top));
         Self { top, layout, added: Vec::new(), variables: BTreeMap::new() }
     }
 
     /// What commands see besides the workspace: what was added, and what git needs.
-    pub fn shown(&self) -> Vec<AddedDirectory> {
+    pub fn shown_directories(&self) -> Vec<AddedDirectory> {
         let git = match self.layout.kind() {
             LayoutKind::Personal => repository::git_directories(&self.top),
             LayoutKind::Service => Vec::new(),
@@ -73,7 +74,7 @@ impl Placed {
 
 /// What belongs to the workspace of a task that starts in a directory (§15.14).
 pub fn site(environment: &Environment, directory: &Path) -> Site {
-    let own = super::skills::real(&environment.data).join("workspaces");
+    let own = super::skills::real_path(&environment.data).join("workspaces");
     if directory.starts_with(own) {
         return Site::default();
     }
@@ -86,14 +87,16 @@ pub fn site(environment: &Environment, directory: &Path) -> Site {
     }
 }
 
-/// Our own data and configuration, which no agent sees.
-pub fn hidden(environment: &Environment) -> Vec<PathBuf> {
-    let configuration = crate::config::read::user_file(&environment.variables);
-    let configuration = configuration.and_then(|file| Some(file.parent()?.to_owned()));
-    std::iter::once(environment.data.clone())
-        .chain(configuration)
-        .map(|path| super::skills::real(&path))
-        .collect()
+/// Our own data and configuration, which no agent sees. The file may be a link to where a person keeps all their settings.
+pub fn hidden_paths(environment: &Environment) -> Vec<PathBuf> {
+    let file = crate::config::read::user_file(&environment.variables);
+    let directory = file.as_deref().and_then(Path::parent).map(Path::to_owned);
+    let directories = std::iter::once(environment.data.clone()).chain(directory);
+    let mut hidden: Vec<_> = directories.map(|path| super::skills::real_path(&path)).collect();
+    let file = file.and_then(|file| file.canonicalize().ok());
+    let elsewhere = file.filter(|file| !hidden.iter().any(|known| file.starts_with(known)));
+    hidden.extend(elsewhere);
+    hidden
 }
 
 /// The names of the variables that hold our own keys.
@@ -104,7 +107,10 @@ pub fn key_names() -> Vec<String> {
 }
 
 /// Reads the directories of `--add-dir`: `DIR`, or `DIR:ro` for one that is only read.
-pub fn added(environment: &Environment, given: &[String]) -> Result<Vec<AddedDirectory>, Failure> {
+pub fn added_directories(
+    environment: &Environment,
+    given: &[String],
+) -> Result<Vec<AddedDirectory>, Failure> {
     let hint = "name a directory that exists: `--add-dir ../lib` or `--add-dir ../docs:ro`";
     given
         .iter()
@@ -134,7 +140,7 @@ pub fn added(environment: &Environment, given: &[String]) -> Result<Vec<AddedDir
 /// Refuses the home directory, what is above it and `/` as a workspace until a person has confirmed it once. With
 /// `confirm` they do so now.
 pub fn check(environment: &Environment, directory: &Path, confirm: bool) -> Result<(), Failure> {
-    let directory = super::skills::real(directory);
+    let directory = super::skills::real_path(directory);
     if confirm && is_vast(environment, &directory) {
         remember(environment, &directory)
             .with_context(|| format!("`{}` cannot be written to", environment.data.display()))?;
@@ -157,7 +163,7 @@ fn refuse_vast(environment: &Environment, directory: &Path) -> Result<(), Failur
             "`{}` {what}: an agent could read and change everything in it",
             directory.display()
         ),
-        "start in the directory of a project; to work here all the same, confirm it once with \
+        "start in the directory of a project; to work here anyway, confirm it once with \
          `windlass exec --confirm-workspace true`",
     ))
 }
@@ -167,12 +173,12 @@ fn is_vast(environment: &Environment, directory: &Path) -> bool {
     directory == Path::new("/") || home(environment).is_some_and(|home| home.starts_with(directory))
 }
 
-fn remembered(environment: &Environment) -> PathBuf {
+fn confirmations_file(environment: &Environment) -> PathBuf {
     environment.data.join("confirmed-workspaces")
 }
 
 fn is_remembered(environment: &Environment, directory: &Path) -> bool {
-    let list = std::fs::read_to_string(remembered(environment)).unwrap_or_default();
+    let list = std::fs::read_to_string(confirmations_file(environment)).unwrap_or_default();
     list.lines().any(|line| Path::new(line) == directory)
 }
 
@@ -182,7 +188,7 @@ fn remember(environment: &Environment, directory: &Path) -> std::io::Result<()> 
     }
     std::fs::create_dir_all(&environment.data)?;
     let mut list =
-        std::fs::File::options().create(true).append(true).open(remembered(environment))?;
+        std::fs::File::options().create(true).append(true).open(confirmations_file(environment))?;
     writeln!(list, "{}", directory.display())
 }
 
@@ -216,6 +222,30 @@ pub fn git_files(environment: &Environment, directory: &Path) -> Vec<(String, St
     config.into_iter().chain([(".config/git/ignore".to_owned(), ignored)]).collect()
 }
 
+/// Who the person is to git in a repository: what it says itself, else what their own settings say.
+pub fn git_identity(environment: &Environment, top: &Path) -> Option<Identity> {
+    let mut settings = git_settings(environment, top);
+    if let Some(repository) = repository_of(top) {
+        let mut command = Command::new("git");
+        // Of this file alone: it may name others, and nothing of it is run.
+        command
+            .args(["config", "--no-includes", "--null", "--list", "--file"])
+            .arg(repository.join("config"))
+            .env_clear()
+            .env("PATH", environment.search_path());
+        settings.extend(entries(&printed_in_time(&mut command).unwrap_or_default()));
+    }
+    let value = |key: &str| {
+        let found = settings.iter().rev().find(|(name, _)| name == key);
+        found.map(|(_, value)| value.clone()).filter(|value| !value.is_empty())
+    };
+    let variable = |name: &str| environment.variables.get(name).cloned();
+    Some(Identity {
+        name: variable("GIT_AUTHOR_NAME").or_else(|| value("user.name"))?,
+        email: variable("GIT_AUTHOR_EMAIL").or_else(|| value("user.email"))?,
+    })
+}
+
 /// The person's own settings of git that count in a directory, by key in small letters. Git is asked, because it
 /// alone knows which of its files count where.
 fn git_settings(environment: &Environment, directory: &Path) -> Vec<(String, String)> {
@@ -227,7 +257,11 @@ fn git_settings(environment: &Environment, directory: &Path) -> Vec<(String, Str
         .current_dir(directory)
         .env_clear()
         .envs(variables.filter(|(name, _)| wanted.contains(&name.as_str())));
-    let text = printed_in_time(&mut command).unwrap_or_default();
+    entries(&printed_in_time(&mut command).unwrap_or_default())
+}
+
+/// Settings as `git config --null --list` prints them.
+fn entries(text: &str) -> Vec<(String, String)> {
     let entry = |entry: &str| {
         let (key, value) = entry.split_once('\n')?;
         Some((key.to_ascii_lowercase(), value.to_owned()))
@@ -271,9 +305,10 @@ fn quoted(value: &str) -> String {
     format!("\"{}\"", plain.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-fn home(environment: &Environment) -> Option<PathBuf> {
+/// The home directory, as the file system knows it.
+pub fn home(environment: &Environment) -> Option<PathBuf> {
     let home = environment.variables.get("HOME").filter(|home| !home.is_empty())?;
-    Some(super::skills::real(Path::new(home)))
+    Some(super::skills::real_path(Path::new(home)))
 }
 
 fn text(path: &Path) -> String {

@@ -22,7 +22,7 @@ pub(super) fn capabilities(
     environment: &Environment,
     project: &Project,
 ) -> Result<Capabilities, ErrorDetails> {
-    let found = project.servers()?.found(environment, None);
+    let found = project.servers()?.startable(environment, None);
     let names = |servers: &[windlass_tools::mcp::Definition]| {
         servers.iter().map(|server| server.name.clone()).collect()
     };
@@ -41,14 +41,12 @@ pub(super) fn skills(
     directory: &Path,
     only: &[String],
 ) -> Result<SkillRegistry, ErrorDetails> {
-    let registry = skills::registry(environment, directory, Some(only))
-        .map_err(|error| ErrorDetails::new(ErrorType::Workspace, format!("skills: {error}")))?;
+    let registry = skills::registry(environment, directory, Some(only))?;
     let there = registry.current();
     match only.iter().find(|name| there.get(name).is_none()) {
         None => Ok(registry),
         Some(gone) => {
-            let message =
-                format!("the plan needs the skill `{gone}`, which does not exist any more");
+            let message = format!("the plan needs the skill `{gone}`, which no longer exists");
             Err(ErrorDetails::new(ErrorType::InvalidCommand, message)
                 .with_hint("bring it back, or change the plan and activate it again"))
         }

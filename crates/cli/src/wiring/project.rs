@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use windlass_agent::ContractInForce;
-use windlass_core::error::{ErrorDetails, ErrorType};
+use windlass_core::error::ErrorDetails;
 use windlass_core::reasoning::Effort;
 use windlass_model::Model;
 use windlass_skills::SkillRegistry;
 
 use super::{Environment, contract, mcp, models, skills};
-use crate::config::{Chosen, Config};
+use crate::config::{Config, ModelSelection};
 use crate::failure::Failure;
 
 /// The models that were opened, by name and effort.
@@ -35,7 +35,7 @@ pub struct Project {
     contract: Option<Arc<ContractInForce>>,
     models: Mutex<OpenModels>,
     skills: OnceLock<SkillRegistry>,
-    servers: OnceLock<mcp::Declared>,
+    servers: OnceLock<mcp::McpDeclarations>,
 }
 
 impl Project {
@@ -46,7 +46,7 @@ impl Project {
             contract: contract::load(&environment, workspace)?,
             environment,
             workspace: workspace.to_owned(),
-            directory: skills::real(workspace),
+            directory: skills::real_path(workspace),
             models: Mutex::default(),
             skills: OnceLock::new(),
             servers: OnceLock::new(),
@@ -74,7 +74,7 @@ impl Project {
     }
 
     /// A model, ready to be asked. A task's wishes choose the model, not how it is asked, so tasks share it.
-    pub fn model(&self, chosen: &Chosen) -> Result<Arc<dyn Model>, ErrorDetails> {
+    pub fn model(&self, chosen: &ModelSelection) -> Result<Arc<dyn Model>, ErrorDetails> {
         let key = (chosen.model.to_string(), chosen.effort);
         let mut opened = self.models.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(model) = opened.get(&key) {
@@ -90,15 +90,15 @@ impl Project {
         if let Some(registry) = self.skills.get() {
             return Ok(registry);
         }
-        let registry = skills::registry(&self.environment, &self.workspace, None)
-            .map_err(|error| ErrorDetails::new(ErrorType::Workspace, format!("skills: {error}")))?;
+        let registry = skills::registry(&self.environment, &self.workspace, None)?;
         Ok(self.skills.get_or_init(|| registry))
     }
 
     /// The MCP servers that its files and its skills name.
-    pub fn servers(&self) -> Result<&mcp::Declared, ErrorDetails> {
+    pub fn servers(&self) -> Result<&mcp::McpDeclarations, ErrorDetails> {
         let skills = self.skills()?.current();
-        let read = || mcp::declared(&self.environment, &self.config, &self.workspace, &skills);
+        let read =
+            || mcp::find_declarations(&self.environment, &self.config, &self.workspace, &skills);
         Ok(self.servers.get_or_init(read))
     }
 }
@@ -127,7 +127,7 @@ mod tests {
             ..Environment::new(Some(room.path().join("data"))).unwrap()
         };
         let project = Project::load(environment, &workspace).unwrap();
-        let choice = Chosen::from(ModelChoice::Script(script.clone()));
+        let choice = ModelSelection::from(ModelChoice::Script(script.clone()));
         let model = project.model(&choice).unwrap();
         let notices = project.servers().unwrap().notices.clone();
         assert!(notices.len() == 1 && notices[0].contains("is not approved"), "{notices:?}");

@@ -1,25 +1,27 @@
 //! From configuration to the place where effects happen.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use windlass_core::error::{ErrorDetails, ErrorType, Remedy};
 use windlass_core::id::TaskId;
+use windlass_core::text::with_causes;
 use windlass_sandbox::docker::{self, ENGINE_PATIENCE, Engine};
 use windlass_sandbox::local::{self, Namespaces};
-use windlass_sandbox::network::{AddressRules, Connection, Egress, HostRules};
+use windlass_sandbox::network::{AddressRules, ConnectionAttempt, Egress, HostRules};
 use windlass_sandbox::{
     Docker, Error, HomeFiles, Host, Local, Network, ResourceLimits, Sandbox, Unavailable,
 };
 
 use super::Environment;
-use super::place::{self, Placed};
+use super::place::{self, TaskDirectories};
 use crate::config::Config;
 use crate::config::types::{Network as NetworkSetting, SandboxMode};
 
 /// A sandbox, and why it is this one where it was chosen automatically.
-pub struct Opened {
+pub struct OpenSandbox {
     /// The sandbox: prepared, nothing started in it yet.
     pub sandbox: Arc<dyn Sandbox>,
     /// Why it is of this kind; `None` where a person said so.
@@ -33,7 +35,7 @@ pub async fn open(
     workspace: &Path,
     root: TaskId,
 ) -> Result<Arc<dyn Sandbox>, ErrorDetails> {
-    let placed = Placed::of_directory(environment, workspace, root);
+    let placed = TaskDirectories::of_directory(environment, workspace, root);
     open_with(environment, config, &placed, root, None).await.map(|opened| opened.sandbox)
 }
 
@@ -41,10 +43,10 @@ pub async fn open(
 pub async fn open_with(
     environment: &Environment,
     config: &Config,
-    placed: &Placed,
+    placed: &TaskDirectories,
     root: TaskId,
     skills: Option<PathBuf>,
-) -> Result<Opened, ErrorDetails> {
+) -> Result<OpenSandbox, ErrorDetails> {
     let reach = Vec::new();
     SandboxRequest { environment, config, placed, root, skills, lease: None, reach }.open().await
 }
@@ -53,7 +55,7 @@ pub async fn open_with(
 pub async fn open_for_runner(
     environment: &Environment,
     config: &Config,
-    placed: &Placed,
+    placed: &TaskDirectories,
     root: TaskId,
     lease: Option<Duration>,
     reach: Vec<String>,
@@ -62,23 +64,23 @@ pub async fn open_for_runner(
     place.open().await.map(|opened| opened.sandbox)
 }
 
-/// Opens the sandbox of a task, whose commands run on for a `lease` without a sign of life from us. If the container cannot be started, the task must begin and then fail (ES-380,
+/// Opens the sandbox of a task, whose commands run on for a `lease` without a heartbeat from us. If the container cannot be started, the task must begin and then fail (ES-380,
 /// ES-385). So this returns a sandbox that reports the failure on first use.
 pub async fn open_for_task(
     environment: &Environment,
     config: &Config,
-    placed: &Placed,
+    placed: &TaskDirectories,
     root: TaskId,
     skills: Option<PathBuf>,
     lease: Option<Duration>,
-) -> Result<Opened, ErrorDetails> {
+) -> Result<OpenSandbox, ErrorDetails> {
     let chosen = environment.sandbox.or(config.sandbox.mode);
     let reach = Vec::new();
     match (SandboxRequest { environment, config, placed, root, skills, lease, reach }).open().await
     {
         Err(details) if chosen == Some(SandboxMode::Docker) => {
             let sandbox = Unavailable::new(placed.top.clone(), details.message);
-            Ok(Opened { sandbox: Arc::new(sandbox), why: None })
+            Ok(OpenSandbox { sandbox: Arc::new(sandbox), why: None })
         }
         outcome => outcome,
     }
@@ -92,7 +94,7 @@ pub async fn engine(environment: &Environment) -> Result<Engine, Error> {
 struct SandboxRequest<'a> {
     environment: &'a Environment,
     config: &'a Config,
-    placed: &'a Placed,
+    placed: &'a TaskDirectories,
     root: TaskId,
     skills: Option<PathBuf>,
     lease: Option<Duration>,
@@ -102,8 +104,8 @@ struct SandboxRequest<'a> {
 
 impl SandboxRequest<'_> {
     /// The sandbox that flags and configuration choose.
-    async fn open(&self) -> Result<Opened, ErrorDetails> {
-        let chosen = |sandbox| Opened { sandbox, why: None };
+    async fn open(&self) -> Result<OpenSandbox, ErrorDetails> {
+        let chosen = |sandbox| OpenSandbox { sandbox, why: None };
         match self.environment.sandbox.or(self.config.sandbox.mode) {
             Some(SandboxMode::Host) => self.host().map(chosen),
             Some(SandboxMode::Local) => self.local().await.map(chosen).map_err(unavailable),
@@ -116,14 +118,14 @@ impl SandboxRequest<'_> {
     }
 
     /// Containers where an engine has the image, else the local sandbox (`docs/design.md` §10).
-    async fn best(&self) -> Result<Opened, ErrorDetails> {
+    async fn best(&self) -> Result<OpenSandbox, ErrorDetails> {
         let image = &self.config.sandbox.image;
         let why = match engine(self.environment).await {
             Ok(engine) => match engine.image(image).await {
                 Ok(Some(_)) => {
                     let why = format!("the engine at {} has `{image}`", engine.name());
                     let sandbox = self.docker(engine).await.map_err(unavailable)?;
-                    return Ok(Opened { sandbox, why: Some(why) });
+                    return Ok(OpenSandbox { sandbox, why: Some(why) });
                 }
                 Ok(None) => format!("the container engine has no `{image}`"),
                 Err(error) => error.to_string(),
@@ -131,7 +133,7 @@ impl SandboxRequest<'_> {
             Err(error) => error.to_string(),
         };
         match self.local().await {
-            Ok(sandbox) => Ok(Opened { sandbox, why: Some(why) }),
+            Ok(sandbox) => Ok(OpenSandbox { sandbox, why: Some(why) }),
             Err(error) => Err(unavailable(error).with_diagnostic(why)),
         }
     }
@@ -149,13 +151,13 @@ impl SandboxRequest<'_> {
             data: self.environment.data.clone(),
             workspace: self.placed.top.clone(),
             layout: self.placed.layout.clone(),
-            added: self.placed.shown(),
+            added: self.placed.shown_directories(),
             home_files: self.home_files(),
             environment: self.variables(),
             environment_names: self.placed.variables.keys().cloned().collect(),
             read_only: self.config.sandbox.read_only.iter().map(below_home).collect(),
             home: home(self.environment),
-            hidden: place::hidden(self.environment),
+            hidden: place::hidden_paths(self.environment),
             skills: self.skills.clone(),
             trace: Some(self.trace()),
             network: network(self.config, self.root, self.reach.clone()),
@@ -172,13 +174,13 @@ impl SandboxRequest<'_> {
                 data: self.environment.data.clone(),
                 workspace: self.placed.top.clone(),
                 layout: self.placed.layout.clone(),
-                added: self.placed.shown(),
+                added: self.placed.shown_directories(),
                 home_files: self.home_files(),
                 task: self.root.to_string(),
                 image: self.config.sandbox.image.clone(),
                 environment: self.variables(),
                 environment_names: self.placed.variables.keys().cloned().collect(),
-                hidden: place::hidden(self.environment),
+                hidden: place::hidden_paths(self.environment),
                 skills: self.skills.clone(),
                 trace: Some(self.trace()),
                 network: network(self.config, self.root, self.reach.clone()),
@@ -247,7 +249,7 @@ pub fn egress(config: &Config, task: TaskId) -> Egress {
             hosts => HostRules::Only(hosts.to_vec()),
         },
         endpoints: Vec::new(),
-        observer: Arc::new(move |connection: &Connection| {
+        observer: Arc::new(move |connection: &ConnectionAttempt| {
             tracing::info!(task_id = %task, ?connection, "Connection from the sandbox");
         }),
     }
@@ -261,9 +263,10 @@ pub fn remedy(error: &Error) -> Remedy {
         Error::Engine { .. } | Error::NoContainer { .. } => Remedy::CheckSandbox,
         Error::DiskFull { .. } => Remedy::FreeEngineDisk,
         Error::ContainerOutOfMemory { .. } => Remedy::RaiseSandboxMemory,
+        // Isolation is not what fails: the host sandbox cannot use the path either.
+        Error::Path { .. } => Remedy::RepairPath,
         Error::Install { .. }
         | Error::Spawn { .. }
-        | Error::Path { .. }
         | Error::Setup { .. }
         | Error::NoIsolation { .. }
         | Error::Protocol { .. }
@@ -274,7 +277,23 @@ pub fn remedy(error: &Error) -> Remedy {
     }
 }
 
+/// What is wrong with a path that the sandbox needs, named by the part of it that is wrong.
+fn path_problem(error: &Error) -> Option<String> {
+    let Error::Path { path, source } = error else { return None };
+    match source.kind() {
+        io::ErrorKind::NotFound => {
+            Some(format!("directory `{}` does not exist any more", path.display()))
+        }
+        io::ErrorKind::NotADirectory => {
+            let part = path.ancestors().find(|part| part.exists()).unwrap_or(path);
+            Some(format!("`{}` is not a directory", part.display()))
+        }
+        _ => None,
+    }
+}
+
 fn unavailable(error: Error) -> ErrorDetails {
-    let details = ErrorDetails::new(ErrorType::SandboxUnavailable, error.chain());
+    let message = path_problem(&error).unwrap_or_else(|| with_causes(&error));
+    let details = ErrorDetails::new(ErrorType::SandboxUnavailable, message);
     details.with_remedy(remedy(&error))
 }

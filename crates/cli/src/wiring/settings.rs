@@ -2,11 +2,12 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use windlass_agent::{ContractInForce, Settings, budget, tree};
 use windlass_core::axes::RunControl;
 use windlass_core::command::CompactionOverrides;
-use windlass_core::event::Driver;
+use windlass_core::event::{Driver, WorkflowPart};
 use windlass_core::guard::Thresholds;
 use windlass_core::policy::Pattern;
 use windlass_core::state::TaskState;
@@ -18,23 +19,19 @@ use crate::config::{Config, ModelChoice};
 /// One result fills at most this part of the window (`docs/design.md` §6).
 const MAX_WINDOW_SHARE: u64 = 4;
 
-/// The limits and surroundings of a task's agent, without what depends on its contract.
+/// The limits of a task's agent, without what depends on its contract.
 pub(super) fn of_task(
     config: &Config,
     choice: &ModelChoice,
     task: &TaskState,
-    opened: &sandbox::Opened,
+    opened: &sandbox::OpenSandbox,
     standing: Vec<Pattern>,
 ) -> Settings {
     let isolation = opened.sandbox.isolation();
     let kind = isolation.kind.to_string();
-    let origin = match task.created.driver {
-        Driver::Foreground => Origin::Person,
-        Driver::Service => Origin::Command,
-    };
     Settings {
         max_iterations: config.agent.max_iterations,
-        timeout: config.agent.timeout_seconds.limit(origin),
+        timeout: time_limit(config, task),
         outage: config.models.outage.unwrap_or_else(|| task.created.outage_by_origin()),
         tool_output_max_tokens: output_tokens(config, choice),
         compaction: compaction(config, choice),
@@ -44,7 +41,7 @@ pub(super) fn of_task(
             pattern_window: config.agent.pattern_window as usize,
         },
         compact_at_plan_step: config.compaction.at_plan_step,
-        rules: gate::given_rules(config, standing),
+        rules: gate::rule_set(config, standing),
         bound_by: Vec::new(),
         shows_ledger: false,
         contract: None,
@@ -58,7 +55,7 @@ pub(super) fn of_task(
             Path::new(&task.created.workspace),
             Path::new(task.created.boundary()),
         ),
-        surroundings: None,
+        environment: None,
         sub_agent_timeout: config.subagents.default_timeout_seconds,
         sub_agents: tree::AgentLimits {
             max_depth: config.subagents.max_depth,
@@ -72,6 +69,17 @@ pub(super) fn of_task(
         },
         price: models::price(config, choice),
     }
+}
+
+/// How long a task may be active. A step of a workflow has the limits of its file, whoever drives the run; its command has
+/// a limit of its own.
+fn time_limit(config: &Config, task: &TaskState) -> Option<Duration> {
+    let origin = match (task.created.workflow.as_deref(), task.created.driver) {
+        (Some(WorkflowPart::Script(_)), _) => return None,
+        (Some(_), _) | (None, Driver::Foreground) => Origin::Person,
+        (None, Driver::Service) => Origin::Command,
+    };
+    config.agent.timeout_seconds.limit(origin)
 }
 
 /// What must hold before a task is done: what it brings itself, else the contract of its project.

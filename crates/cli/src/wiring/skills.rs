@@ -7,8 +7,11 @@ use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 use windlass_core::axes::Axes;
+use windlass_core::error::{ErrorDetails, ErrorType};
+use windlass_core::hash::hex;
 use windlass_skills::{
-    Approved, Invocation, Scope, Skill, SkillMirror, SkillRegistry, Skills, Viewer, invoke, places,
+    ApprovalFn, Invocation, Scope, Skill, SkillMirror, SkillRegistry, Skills, Viewer, invoke,
+    places,
 };
 
 use windlass_tools::workspace::repository::boundary;
@@ -23,7 +26,7 @@ pub fn directories(environment: &Environment, workspace: &Path) -> Vec<(PathBuf,
         return only.clone();
     }
     let home = environment.variables.get("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
-    let directory = real(workspace);
+    let directory = real_path(workspace);
     let top = boundary(&directory, home.as_deref());
     let mut all = places(home.as_deref(), &top);
     if top != directory {
@@ -40,12 +43,12 @@ pub fn registry(
     environment: &Environment,
     workspace: &Path,
     only: Option<&[String]>,
-) -> io::Result<SkillRegistry> {
+) -> Result<SkillRegistry, ErrorDetails> {
     let mut places = directories(environment, workspace);
-    let mut project = real(workspace);
+    let mut project = real_path(workspace);
     let all = environment.data.join("skills");
     remove_stale_when_due(&all);
-    let service = real(&environment.data).join("workspaces");
+    let service = real_path(&environment.data).join("workspaces");
     if project.starts_with(&service) {
         // The workspace of a service task is made for it, and seldom has skills of its own. All that have none share
         // one merged directory: there would be one for each task there ever was.
@@ -65,12 +68,21 @@ pub fn registry(
         key.update([1]);
         only.iter().for_each(|name| key.update(format!("{name}\n").as_bytes()));
     }
-    let key: String = key.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    let root = all.join(key);
-    let mirror = SkillMirror::open(root.clone())?;
-    name_project(&root, &project)?;
-    let approved = approved(environment.data.clone(), workspace);
+    let root = all.join(hex(&key.finalize()[..8]));
+    let open = || {
+        SkillMirror::open(root.clone())
+            .and_then(|mirror| name_project(&root, &project).map(|()| mirror))
+    };
+    let mirror = open().map_err(|error| unwritable(&root, &error))?;
+    let approved = approval_fn(environment.data.clone(), workspace);
     Ok(SkillRegistry::follow_only(only.map(<[String]>::to_vec), places, approved, Some(mirror)))
+}
+
+fn unwritable(root: &Path, error: &io::Error) -> ErrorDetails {
+    let message = format!("skills cannot be collected in `{}`: {error}", root.display());
+    ErrorDetails::new(ErrorType::Workspace, message).with_hint(
+        "make that directory writable, or keep data elsewhere with `--data DIR` (WINDLASS_DATA)",
+    )
 }
 
 /// Names the project that a merged directory is for.
@@ -121,20 +133,20 @@ fn remove_stale(all: &Path) {
 }
 
 /// A directory without links in its path, where it exists.
-pub(super) fn real(workspace: &Path) -> PathBuf {
+pub(super) fn real_path(workspace: &Path) -> PathBuf {
     std::fs::canonicalize(workspace).unwrap_or_else(|_| workspace.to_owned())
 }
 
 /// The skills as they are at this moment.
 pub fn now(environment: &Environment, workspace: &Path) -> Skills {
-    let approved = approved(environment.data.clone(), workspace);
+    let approved = approval_fn(environment.data.clone(), workspace);
     Skills::load(&directories(environment, workspace), &approved)
 }
 
 /// Whether a skill may do what needs approval: run hooks, take the place of the user's own. A project's may as a
 /// person has approved it (§15.13).
-pub fn approved(data: PathBuf, workspace: &Path) -> Approved {
-    let workspace = real(workspace);
+pub fn approval_fn(data: PathBuf, workspace: &Path) -> ApprovalFn {
+    let workspace = real_path(workspace);
     Arc::new(move |skill: &Skill| {
         let file = || File { path: skill.path.clone(), text: skill.content.clone() };
         skill.scope != Scope::Project || trust::of(&data, &workspace, &file()) == Trust::Approved
@@ -143,7 +155,7 @@ pub fn approved(data: PathBuf, workspace: &Path) -> Approved {
 
 /// What a person should know of the skills for work in a directory: hooks that do not run, names that are taken.
 pub fn notices(environment: &Environment, workspace: &Path, skills: &Skills) -> Vec<String> {
-    let trusted = approved(environment.data.clone(), workspace);
+    let trusted = approval_fn(environment.data.clone(), workspace);
     let waiting = skills.list().filter(|skill| skill.meta.hooks.is_some() && !trusted(skill));
     let hooks = waiting.map(|skill| {
         format!(
@@ -167,7 +179,9 @@ pub fn goal(project: &Project, axes: &Axes, text: String) -> Result<String, Fail
         return Ok(text);
     }
     let skills = project.skills().map_err(|details| Failure::of_details(&details))?;
-    let called = called(&skills.current(), axes, &text)?;
+    let hint = "see what there is with `windlass skills list`, and what is wrong with others with \
+                `windlass skills check`";
+    let called = find_invocation(&skills.current(), axes, &text, hint)?;
     Ok(called.map_or(text, |invocation| invocation.text))
 }
 
@@ -181,7 +195,8 @@ pub fn message(
     if !may_call(&text) {
         return Ok(text);
     }
-    let called = called(&now(environment, workspace), axes, &text)?;
+    let hint = "`windlass skills list` shows the skills, and the message `/help` the commands";
+    let called = find_invocation(&now(environment, workspace), axes, &text, hint)?;
     Ok(called.map_or(text, |invocation| invocation.message))
 }
 
@@ -190,7 +205,12 @@ fn may_call(text: &str) -> bool {
     text.trim_start().starts_with('/')
 }
 
-fn called(skills: &Skills, axes: &Axes, text: &str) -> Result<Option<Invocation>, Failure> {
+fn find_invocation(
+    skills: &Skills,
+    axes: &Axes,
+    text: &str,
+    if_unknown: &str,
+) -> Result<Option<Invocation>, Failure> {
     let refused = |error| {
         Failure::usage(
             error,
@@ -201,10 +221,7 @@ fn called(skills: &Skills, axes: &Axes, text: &str) -> Result<Option<Invocation>
         Some(invocation) => invocation.map(Some).map_err(refused),
         None if is_command(text) => {
             let name = first_word(text);
-            let message = format!("there is no skill `{name}`");
-            let hint = "see what there is with `windlass skills list`, and what is wrong with others with \
-                        `windlass skills check`";
-            Err(Failure::usage(message, hint))
+            Err(Failure::usage(format!("there is no skill `{name}`"), if_unknown))
         }
         None => Ok(None),
     }
@@ -214,7 +231,7 @@ fn first_word(text: &str) -> &str {
     text.trim().trim_start_matches('/').split_whitespace().next().unwrap_or_default()
 }
 
-/// Whether a text can only be meant as a command: one name behind the slash, and no such path.
+/// Whether a text can only be meant as a command: one name after the slash, and no such path.
 fn is_command(text: &str) -> bool {
     let word = first_word(text);
     let plain = word.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));

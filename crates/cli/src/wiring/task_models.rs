@@ -6,17 +6,18 @@ use std::sync::Arc;
 use windlass_agent::{ModelParts, ModelSource, ModelWish, OpenModel, Summarizer};
 use windlass_core::axes::ModelMode;
 use windlass_core::command::ExecutionConfig;
-use windlass_core::error::{ErrorDetails, ErrorType};
+use windlass_core::error::{ErrorDetails, ErrorType, Remedy};
 use windlass_core::state::TaskState;
 use windlass_model::{Model, Recorder};
 
 use super::wired_agents::misconfigured;
 use super::{Project, models, settings, workflows};
-use crate::config::{Chosen, Config, ConfigErrors};
+use crate::config::{Config, ConfigErrors, ModelSelection};
+use crate::show;
 
 /// The models of a task.
 pub(super) struct TaskModels {
-    pub choice: Chosen,
+    pub choice: ModelSelection,
     pub model: Arc<dyn Model>,
     pub summarizer: Summarizer,
     /// Where another comes from; a command of a workflow has none.
@@ -35,10 +36,10 @@ impl TaskModels {
             let (model, summarizer) = workflows::models(script);
             return Ok(Self { choice: workflows::no_choice(), model, summarizer, source: None });
         }
-        let choice = config.models.for_mode(task.axes.model_mode).map_err(refused)?;
+        let choice = config.models.for_mode(task.axes.model_mode).map_err(config_error)?;
         let source = OtherModels { project: project.clone(), record: record.map(Path::to_owned) };
         Ok(Self {
-            model: recorded(record, project.model(&choice)?, task.attempts.started)?,
+            model: with_recording(record, project.model(&choice)?, task.attempts.started)?,
             summarizer: summarizer(project, config, &choice)?,
             source: Some(ModelSource { made_for: ModelWish::of(task), source: Arc::new(source) }),
             choice,
@@ -46,13 +47,13 @@ impl TaskModels {
     }
 }
 
-fn refused(errors: ConfigErrors) -> ErrorDetails {
+fn config_error(errors: ConfigErrors) -> ErrorDetails {
     misconfigured(errors.into())
 }
 
 /// The model, its replies written down where that was asked for. A run that was interrupted by a question
 /// continues its recording.
-fn recorded(
+fn with_recording(
     path: Option<&Path>,
     model: Arc<dyn Model>,
     resumed: bool,
@@ -64,10 +65,9 @@ fn recorded(
     };
     let recorder = recorder.map_err(|error| {
         let message = format!("`{}` cannot be written: {error}", path.display());
-        ErrorDetails::new(ErrorType::InvalidCommand, message)
-            .with_hint("name another file with `--record FILE`")
+        ErrorDetails::new(ErrorType::InvalidCommand, message).with_remedy(Remedy::CheckRecording)
     })?;
-    Ok(Arc::new(recorder))
+    Ok(Arc::new(recorder.with_redaction(|text| show::keys::clean(text).into_owned())))
 }
 
 /// Opens the model that a task wants while it is worked on.
@@ -93,10 +93,10 @@ impl OtherModels {
         wishes: &ExecutionConfig,
         mode: ModelMode,
     ) -> Result<ModelParts, ErrorDetails> {
-        let config = self.project.config().for_task(wishes).map_err(refused)?;
-        let choice = config.models.for_mode(mode).map_err(refused)?;
+        let config = self.project.config().for_task(wishes).map_err(config_error)?;
+        let choice = config.models.for_mode(mode).map_err(config_error)?;
         Ok(ModelParts {
-            model: recorded(self.record.as_deref(), self.project.model(&choice)?, true)?,
+            model: with_recording(self.record.as_deref(), self.project.model(&choice)?, true)?,
             summarizer: summarizer(&self.project, &config, &choice)?,
             compaction: settings::compaction(&config, &choice.model),
             tool_output_max_tokens: settings::output_tokens(&config, &choice.model),
@@ -109,14 +109,14 @@ impl OtherModels {
 fn summarizer(
     project: &Project,
     config: &Config,
-    own: &Chosen,
+    own: &ModelSelection,
 ) -> Result<Summarizer, ErrorDetails> {
-    let named = config.compaction.summarization_model.clone().map(Chosen::from);
+    let named = config.compaction.summarization_model.clone().map(ModelSelection::from);
     // A fast model that merely follows the everyday one was not chosen by anybody.
     let fast =
         config.models.fast.as_ref().filter(|&fast| Some(fast) != config.models.smart.as_ref());
-    let fast =
-        fast.and_then(|fast| Some(Chosen { model: fast.model.clone()?, effort: fast.effort }));
+    let fast = fast
+        .and_then(|fast| Some(ModelSelection { model: fast.model.clone()?, effort: fast.effort }));
     let chosen = named.or(fast).unwrap_or_else(|| own.clone());
     // `--context-window` speaks of the agent's own model.
     let other = config.facts(&chosen.model).context_window.filter(|_| chosen.model != own.model);

@@ -40,8 +40,9 @@ impl Telemetry {
         });
         let lines = wanted_lines().map(|filter| {
             let ansi = TerminalStyle::detect().notes.on;
-            let lines =
-                tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(ansi);
+            let lines = tracing_subscriber::fmt::layer()
+                .with_writer(|| show::keys::LogLines)
+                .with_ansi(ansi);
             let lines = match log_format {
                 "json" => lines.json().boxed(),
                 _ => lines.boxed(),

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use tokio::sync::broadcast;
 use windlass_agent::{Parts, Preview};
-use windlass_coordinator::health::{Check, Fixed, RepairPolicy};
+use windlass_coordinator::health::{Check, FixReport, RepairPolicy};
 use windlass_coordinator::plans::Capabilities;
 use windlass_coordinator::skill_proposals::SkillPolicy;
 use windlass_coordinator::{AgentFactory, BoxFuture, ExpandedSkill, SkillCommand};
 use windlass_core::axes::{Axes, ModelMode};
 use windlass_core::command::ExecutionConfig;
-use windlass_core::error::{ErrorDetails, ErrorType};
+use windlass_core::error::{ErrorDetails, ErrorType, Remedy};
 use windlass_core::event::WorkflowSource;
 use windlass_core::layout::Site;
 use windlass_core::state::TaskState;
@@ -23,13 +23,13 @@ use windlass_workflow::runner::Runner;
 
 use super::equipment::Equipment;
 use super::{Environment, Project, health, models, place, plans, trust, workflows};
-use crate::config::{Chosen, File, Trust};
+use crate::config::{File, ModelSelection, Trust};
 use crate::failure::Failure;
 
 /// Gives agents what they work with.
 pub(super) struct WiredAgents {
     pub(super) environment: Environment,
-    store: Store,
+    pub(super) store: Store,
     /// What was loaded at the start, where this process works in one directory.
     project: Option<Arc<Project>>,
 }
@@ -55,7 +55,7 @@ impl WiredAgents {
     fn routing_model(&self) -> Result<Arc<dyn Model>, ErrorDetails> {
         let config = self.environment.config(Path::new(".")).map_err(misconfigured)?;
         let choice = match &config.coordinator.router_model {
-            Some(choice) => Chosen::from(choice.clone()),
+            Some(choice) => ModelSelection::from(choice.clone()),
             None => config
                 .models
                 .for_mode(ModelMode::Fast)
@@ -103,8 +103,8 @@ impl AgentFactory for WiredAgents {
             message: found.message,
         };
         invoked.map(|found| found.map(expanded)).map_err(|error| {
-            let hint = "`windlass skills list` shows what each skill needs";
-            ErrorDetails::new(ErrorType::InvalidCommand, error.to_string()).with_hint(hint)
+            ErrorDetails::new(ErrorType::InvalidCommand, error.to_string())
+                .with_remedy(Remedy::SeeSkills)
         })
     }
 
@@ -146,7 +146,7 @@ impl AgentFactory for WiredAgents {
         health::dispatch_checks(directory)
     }
 
-    fn fix<'a>(&'a self, directory: &'a Path) -> BoxFuture<'a, Vec<Fixed>> {
+    fn fix<'a>(&'a self, directory: &'a Path) -> BoxFuture<'a, Vec<FixReport>> {
         Box::pin(health::fix(&self.environment, directory))
     }
 
@@ -184,6 +184,22 @@ impl AgentFactory for WiredAgents {
         project.model(&choice.map_err(|errors| misconfigured(errors.into()))?).map(Some)
     }
 
+    fn default_budget(&self, directory: &Path) -> Option<f64> {
+        self.project(directory).ok()?.config().agent.budget_usd
+    }
+
+    fn runners(&self, directory: &Path) -> Vec<String> {
+        self.configured_runners(directory)
+    }
+
+    fn check_runner<'a>(
+        &'a self,
+        directory: &'a Path,
+        name: &'a str,
+    ) -> BoxFuture<'a, Result<(), ErrorDetails>> {
+        Box::pin(self.check_runner_in(directory, name))
+    }
+
     fn runner(
         &self,
         directory: &Path,
@@ -207,5 +223,9 @@ impl AgentFactory for WiredAgents {
 
 pub(super) fn misconfigured(failure: Failure) -> ErrorDetails {
     let details = ErrorDetails::new(ErrorType::InvalidCommand, failure.error.to_string());
-    details.with_hint(failure.hint.unwrap_or_else(|| "see `windlass config`".to_owned()))
+    match failure.hint {
+        // It names settings, which are the same for every surface.
+        Some(hint) => details.with_hint(hint),
+        None => details.with_remedy(Remedy::CheckConfiguration),
+    }
 }

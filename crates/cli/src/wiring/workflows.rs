@@ -11,13 +11,14 @@ use windlass_core::id::TaskId;
 use windlass_core::message::Usage;
 use windlass_core::state::TaskState;
 use windlass_core::tool_name;
-use windlass_model::script::{Script, Scripted, ScriptedCall};
+use windlass_model::script::{Script, ScriptedCall, ScriptedReply};
 use windlass_model::{Model, ModelName};
 use windlass_workflow::files::Files;
+use windlass_workflow::git::Git;
 
 use super::trust::ApprovableFile;
 use super::{Environment, mcp};
-use crate::config::{Chosen, File, ModelChoice, Trust};
+use crate::config::{File, ModelChoice, ModelSelection, Trust};
 
 /// How long a command may take that has no `timeout`: a test suite takes minutes, and nobody waits an hour.
 const DEFAULT_TIMEOUT_SECONDS: u64 = 600;
@@ -48,8 +49,8 @@ pub(super) fn timeout(script: Option<&ScriptWork>) -> Duration {
 }
 
 /// A model is chosen for nothing: a command needs none.
-pub(super) fn no_choice() -> Chosen {
-    Chosen::from(ModelChoice::Script(PathBuf::from("workflow")))
+pub(super) fn no_choice() -> ModelSelection {
+    ModelSelection::from(ModelChoice::Script(PathBuf::from("workflow")))
 }
 
 /// A model that calls `bash` once, with the command, and ends. So a command of a workflow passes the gate, runs in the
@@ -65,9 +66,9 @@ pub(super) fn models(script: &ScriptWork) -> (Arc<dyn Model>, Summarizer) {
     };
     // Nobody is asked, so nothing is used.
     let usage = Some(Usage { cost_usd: Some(0.0), ..Usage::default() });
-    let run = Scripted { calls: vec![call], usage, ..Scripted::default() };
+    let run = ScriptedReply { calls: vec![call], usage, ..ScriptedReply::default() };
     let text = "The command has ended.".to_owned();
-    let end = Scripted { turn: 1, text, usage, ..Scripted::default() };
+    let end = ScriptedReply { turn: 1, text, usage, ..ScriptedReply::default() };
     let script = Script { replies: vec![run, end], rules: Vec::new() };
     let name = ModelName::new("script", "workflow").expect("both parts are plain words");
     let model = script.into_model(name);
@@ -76,11 +77,20 @@ pub(super) fn models(script: &ScriptWork) -> (Arc<dyn Model>, Summarizer) {
 
 /// The workflow files of a project that bring commands.
 pub fn files(workspace: &Path) -> Vec<PathBuf> {
-    let found = Files::of(&super::skills::real(workspace)).list();
+    let found = Files::of(&super::skills::real_path(workspace)).list();
     let brings = |one: &windlass_workflow::files::WorkflowFile| {
         one.workflow.as_ref().is_ok_and(|workflow| !workflow.commands().is_empty())
     };
     found.into_iter().filter(brings).map(|one| one.path).collect()
+}
+
+/// The settings of a project's own repository that have git run commands when a workflow works there, as a file of them
+/// alone: the rest of that file changes with every branch.
+pub fn git_settings(workspace: &Path) -> Option<File> {
+    let git = Git::open(&super::skills::real_path(workspace)).ok()?;
+    // A workflow may begin with what the remote has.
+    let settings = git.commanding_settings(true).ok()??;
+    Some(File { path: settings.path, text: settings.text })
 }
 
 /// Whether a person has approved a workflow file as it is now.

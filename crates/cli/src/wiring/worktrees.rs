@@ -16,7 +16,7 @@ pub(super) struct OwnWorktree {
 
 impl OwnWorktree {
     /// The one that a path is in. `path` has no links in it.
-    pub fn around(data: &Path, path: &Path) -> Option<Self> {
+    pub fn containing(data: &Path, path: &Path) -> Option<Self> {
         let places = worktrees_beside(data).canonicalize().ok()?;
         // A directory for each repository, and in it one for each worktree.
         let name: PathBuf = path.strip_prefix(&places).ok()?.components().take(2).collect();

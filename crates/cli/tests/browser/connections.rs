@@ -57,6 +57,26 @@ fn a_frozen_tab_and_a_lost_network_catch_up() {
     assert_live_equals_reload(&page);
 }
 
+/// A page that is closed ends nothing: the task works on, and whoever comes back sees all of it.
+#[test]
+fn a_closed_page_cancels_nothing() {
+    let gate = Gate::default();
+    let mut desk = Desk::playing("replies: []");
+    desk.program.server.next(Answer::script("say: said to nobody").gated(0, &gate));
+    let (context, page) = desk.sign_in();
+    desk.start(&page, GOAL);
+    page.shows("Thinking");
+    let address = page.eval("location.pathname");
+    page.close();
+    gate.open();
+    desk.until_done();
+    let later = context.page();
+    desk.go(&later, address.as_str().unwrap());
+    later.shows("said to nobody");
+    later.shows("Details");
+    assert_live_equals_reload(&later);
+}
+
 /// A connection that is open and dead: nothing says so, and a new one is not answered either. Nobody loads the page again.
 #[test]
 fn a_server_that_falls_silent_is_noticed_and_caught_up_with() {
@@ -74,8 +94,12 @@ fn a_server_that_falls_silent_is_noticed_and_caught_up_with() {
     page.eval("window.isSame = true");
     desk.halt(true);
     page.shows("Disconnected since");
+    // Nothing moves as if somebody knew that it still lasts.
+    let moves = "getComputedStyle(document.querySelector('.spinner')).animationName !== 'none'";
+    assert_eq!(page.eval(moves), false);
     desk.halt(false);
     page.hides("Disconnected since");
+    assert_eq!(page.eval(moves), true);
     gate.open();
     page.shows("said after the silence");
     assert_eq!(page.eval("window.isSame"), true);
@@ -95,11 +119,24 @@ fn the_page_works_under_a_path_of_a_proxy() {
     page.shows("found it");
     page.shows("Details");
     assert_live_equals_reload(&page);
-    for place in ["Inbox", "Tasks", "Skills", "Health"] {
+    let is_inside = "location.pathname.startsWith('/tools/windlass/')";
+    let outside = "[...document.querySelectorAll('[href], [src], [action]')] \
+        .map((one) => one.getAttribute('href') ?? one.getAttribute('src') ?? one.getAttribute('action')) \
+        .filter((address) => address.startsWith('/') && !address.startsWith('/tools/windlass/'))";
+    for place in ["Inbox", "Plans", "Schedules", "Workflows", "Skills", "Cost", "Health", "Tasks"] {
         page.click("nav a", place);
+        page.until(&format!(
+            "document.querySelector('[aria-current=page] .name')?.textContent === '{place}'"
+        ));
         page.until("document.readyState === 'complete' && document.querySelector('main h1')");
-        assert_eq!(page.eval("location.pathname.startsWith('/tools/windlass/')"), true, "{place}");
+        assert_eq!(page.eval(is_inside), true, "{place}");
+        assert_eq!(page.eval(outside), serde_json::json!([]), "{place}");
     }
+    page.write("#q", "look for it");
+    page.press("Enter");
+    page.until("location.search.includes('look')");
+    assert_eq!(page.eval(is_inside), true);
+    page.shows("look for it");
     let requests = page.requests();
     let outside = requests.iter().filter(|url| !url.contains("/tools/windlass"));
     assert_eq!(outside.collect::<Vec<_>>(), Vec::<&String>::new());

@@ -53,19 +53,29 @@ impl Desk {
     pub fn sign_in(&mut self) -> (Context<'static>, Page<'static>) {
         let context = BROWSER.context();
         let page = context.page();
-        let link = match std::mem::take(&mut self.link) {
-            first if !first.is_empty() => first,
-            _ => {
-                let ran = self.program.windlass(&["open", "--print"]);
-                let printed = format!("{}{}", ran.stdout, ran.stderr);
-                let link = printed.split_whitespace().find(|word| word.contains("/login#"));
-                link.unwrap_or_else(|| panic!("{printed}")).to_owned()
-            }
-        };
-        page.go(&link);
+        page.go(&self.link());
         page.until("!location.pathname.endsWith('/login') && document.querySelector('#composer')");
         page.until("document.readyState === 'complete'");
         (context, page)
+    }
+
+    /// A browser of somebody who is not signed in.
+    pub fn visit(&self) -> (Context<'static>, Page<'static>) {
+        let context = BROWSER.context();
+        let page = context.page();
+        (context, page)
+    }
+
+    /// A link that signs in once.
+    pub fn link(&mut self) -> String {
+        let first = std::mem::take(&mut self.link);
+        if !first.is_empty() {
+            return first;
+        }
+        let ran = self.program.windlass(&["open", "--print"]);
+        let printed = format!("{}{}", ran.stdout, ran.stderr);
+        let link = printed.split_whitespace().find(|word| word.contains("/login#"));
+        link.unwrap_or_else(|| panic!("{printed}")).to_owned()
     }
 
     /// Starts a task from the first page, and waits for its session.

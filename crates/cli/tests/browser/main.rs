@@ -6,6 +6,7 @@
 #[path = "../it/program.rs"]
 mod program;
 mod desk;
+mod signing_in;
 mod watching;
 mod keyboard;
 mod composing;

@@ -1,10 +1,9 @@
 //! Every page: in words, in pictures, on a phone, by the rules of accessibility.
 
 use std::path::PathBuf;
-use std::process::Command;
 
 use serde_json::{Value, json};
-use windlass_testkit::Page;
+use windlass_testkit::{Answer, Gate, Page, by_hand};
 
 use crate::desk::Desk;
 use crate::program::{Program, needed};
@@ -38,7 +37,7 @@ replies:
 
       `total.sh` dropped the **last line** of a file without a trailing newline, so *cheese* was never counted.
 
-      - one line changed in `total.sh`: the loop also takes such a line
+      - one line changed in `total.sh`: the loop also handles such a line
       - `sh test.sh` now says `ok: the total is 12`
 
       ```sh
@@ -69,11 +68,11 @@ fn furnished() -> Program {
     put("plan.json", &plan().to_string());
     put("run-tests.sh", "echo 118 tests passed\n");
     put("Makefile", "all:\n\ttrue\n");
-    let script =
+    by_hand(
+        place,
         "git init -q -b main && git config user.name Ada && git config user.email ada@example.com
-                  git add -A && git commit -qm start";
-    let made = Command::new("sh").args(["-ec", script]).current_dir(place).output().unwrap();
-    assert!(made.status.success(), "{made:?}");
+         git add -A && git commit -qm start",
+    );
     let run = |args: &[&str]| program.windlass(args).expect(0);
     run(&["trust", "--yes"]);
     for _ in 0..3 {
@@ -113,11 +112,15 @@ fn plan() -> Value {
 }
 
 /// The pages and the name of each picture.
-fn places(desk: &Desk, session: &str, task: &str) -> Vec<(&'static str, String)> {
+fn places(desk: &Desk, page: &Page<'_>, session: &str, task: &str) -> Vec<(&'static str, String)> {
     let runs = desk.program.windlass(&["workflow", "status", "nightly", "--json"]).expect(0);
     let run: Value = serde_json::from_str(&runs.stdout).unwrap();
     let promised = desk.program.windlass(&["commitments", "list", "--json"]).expect(0);
     let all = promised.json_lines();
+    desk.go(page, &format!("/tasks/{task}/outputs"));
+    let output =
+        page.eval("document.querySelector('main a[href^=\"/outputs/\"]').getAttribute('href')");
+    let output = output.as_str().unwrap().to_owned();
     let proven = all.iter().find(|one| one.to_string().contains("12 hours")).unwrap();
     vec![
         ("home", "/".to_owned()),
@@ -129,6 +132,7 @@ fn places(desk: &Desk, session: &str, task: &str) -> Vec<(&'static str, String)>
         ("task-changes", format!("/tasks/{task}/changes")),
         ("task-outputs", format!("/tasks/{task}/outputs")),
         ("task-result", format!("/tasks/{task}/result")),
+        ("output", output),
         ("plans", "/plans".to_owned()),
         ("commitments", "/commitments".to_owned()),
         ("commitment", format!("/commitments/{}", proven["id"].as_str().unwrap())),
@@ -140,6 +144,7 @@ fn places(desk: &Desk, session: &str, task: &str) -> Vec<(&'static str, String)>
         ("settings", "/settings".to_owned()),
         ("cost", "/cost".to_owned()),
         ("health", "/health".to_owned()),
+        ("login", "/login".to_owned()),
     ]
 }
 
@@ -148,7 +153,7 @@ fn places(desk: &Desk, session: &str, task: &str) -> Vec<(&'static str, String)>
 #[test]
 fn every_page_fits_is_accessible_and_has_its_picture() {
     let mut desk = Desk::of(furnished());
-    let (_context, page) = desk.sign_in();
+    let (context, page) = desk.sign_in();
     desk.start(
         &page,
         "The test in test.sh fails. Find out why, fix total.sh and write a short report.",
@@ -159,7 +164,7 @@ fn every_page_fits_is_accessible_and_has_its_picture() {
     let task = page.eval("document.querySelector('a[href^=\"/tasks/\"]').getAttribute('href')");
     let task = task.as_str().unwrap().split('/').nth(2).unwrap().to_owned();
     let asking = ask_something(&mut desk, &page);
-    let mut all = places(&desk, &session, &task);
+    let mut all = places(&desk, &page, &session, &task);
     all.push(("session-asks", asking));
     let camera = Camera::new();
     let mut problems = Vec::new();
@@ -175,7 +180,13 @@ fn every_page_fits_is_accessible_and_has_its_picture() {
         page.until(&format!("document.querySelector('#{id}')?.open"));
         problems.extend(camera.look(&page, name));
     }
+    problems.extend(busy_session(&mut desk, &page, &camera));
     problems.extend(page.complaints());
+    // Its status is an error, which a browser notes.
+    let nowhere = context.page();
+    desk.go(&nowhere, "/skills/proposals/999");
+    nowhere.shows("There is nothing here");
+    problems.extend(camera.look(&nowhere, "not-found"));
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
@@ -195,6 +206,10 @@ impl Camera {
     /// What is wrong with a page, wide and narrow, light and dark.
     fn look(&self, page: &Page<'_>, name: &str) -> Vec<String> {
         let mut problems = Vec::new();
+        for width in [320, 768, 1024] {
+            page.resize(width, 860);
+            problems.extend(misfits(page, name, width));
+        }
         for (scheme, size, (width, height)) in [
             ("light", "wide", (1280, 860)),
             ("dark", "wide", (1280, 860)),
@@ -203,11 +218,7 @@ impl Camera {
         ] {
             page.resize(width, height);
             page.scheme(scheme);
-            // Not with `innerWidth`, which grows with what is too wide.
-            let over = page.eval(&format!("document.documentElement.scrollWidth - {width}"));
-            if over.as_i64().unwrap() > 0 {
-                problems.push(format!("{name} is {over} pixels too wide at {width}"));
-            }
+            problems.extend(misfits(page, name, width));
             problems.extend(check(page, &self.axe, &format!("{name}, {scheme}, {size}")));
             if let Some(directory) = &self.pictures {
                 page.eval("document.querySelector('#log') ? 0 : scrollTo(0, 0)");
@@ -218,10 +229,96 @@ impl Camera {
     }
 }
 
+/// What does not fit into a window of this width.
+fn misfits(page: &Page<'_>, name: &str, width: u32) -> Vec<String> {
+    // Not with `innerWidth`, which grows with what is too wide.
+    let over = page.eval(&format!("document.documentElement.scrollWidth - {width}"));
+    let over = Some(over.as_i64().unwrap()).filter(|over| *over > 0);
+    let over = over.map(|over| format!("{name} is {over} pixels too wide at {width}"));
+    let awkward = page.eval(AWKWARD);
+    let awkward = awkward.as_array().unwrap().iter();
+    over.into_iter().chain(awkward.map(|what| format!("{name} at {width}: {what}"))).collect()
+}
+
+/// Bars that scroll by a pixel or two, except texts that are cut at a part of the window, buttons whose words are broken in
+/// their middle, and on a phone fields with letters so small that it enlarges the page around them.
+const AWKWARD: &str = "(() => {
+    const found = [];
+    for (const one of document.querySelectorAll('body :not(textarea, .event > pre)')) {
+        const over = one.scrollHeight - one.clientHeight;
+        const scrolls = ['auto', 'scroll'].includes(getComputedStyle(one).overflowY);
+        if (scrolls && one.clientHeight > 0 && over > 0 && over < 4) found.push(`${one.tagName}.${one.className} scrolls by ${over}`);
+    }
+    const fields = innerWidth <= 760 ? document.querySelectorAll('input:not([type=file], [type=hidden]), select, textarea') : [];
+    for (const one of fields) {
+        const size = parseFloat(getComputedStyle(one).fontSize);
+        if (size < 16) found.push(`${one.tagName}#${one.id} has letters of ${size} pixels`);
+    }
+    for (const one of document.querySelectorAll('button, .button')) {
+        const texts = document.createTreeWalker(one, NodeFilter.SHOW_TEXT);
+        for (let text = texts.nextNode(); text; text = texts.nextNode()) {
+            for (const word of text.data.matchAll(/[^\\s-]+/g)) {
+                const range = document.createRange();
+                range.setStart(text, word.index);
+                range.setEnd(text, word.index + word[0].length);
+                const lines = new Set([...range.getClientRects()].map((line) => Math.round(line.top)));
+                if (lines.size > 1) found.push(`“${word[0]}” of “${one.textContent.trim()}” is broken`);
+            }
+        }
+    }
+    return found;
+})()";
+
+/// A session at work with messages that wait, and what opens in it: the panel of the mode, the list of commands, files.
+fn busy_session(desk: &mut Desk, page: &Page<'_>, camera: &Camera) -> Vec<String> {
+    let gate = Gate::default();
+    let mut problems = Vec::new();
+    desk.program.server.next(Answer::script("say: It is on the way.").gated(0, &gate));
+    desk.go(page, "/");
+    page.eval("document.querySelector('#options').open = true");
+    problems.extend(camera.look(page, "options"));
+    page.write("input[name=workspace]", &desk.program.real_workspace());
+    page.write("#message", "Move the sign-in page to the new design, step by step");
+    page.press("Enter");
+    page.until("document.querySelector('[data-busy]')");
+    for text in [
+        "Keep the old address",
+        "Also run the tests on the phone, and say which of them fail",
+        "Then write the changelog",
+    ] {
+        page.write("#message", text);
+        page.press("Enter");
+        page.until(&format!("[...document.querySelectorAll('.queued-text')].some((one) => one.innerText === '{text}')"));
+    }
+    // As wide as it is beside an ordinary scrollbar.
+    for width in [1265, 1066, 768, 745, 375, 320] {
+        page.resize(width, 860);
+        problems.extend(misfits(page, "queue", width));
+    }
+    problems.extend(camera.look(page, "queue"));
+    page.resize(390, 844);
+    let tall =
+        "Math.max(...[...document.querySelectorAll('.queued')].map((one) => one.offsetHeight))";
+    if page.eval(tall).as_f64().unwrap() > 130.0 {
+        problems.push(format!("a message that waits is {} pixels tall", page.eval(tall)));
+    }
+    page.eval("document.querySelector('#mode').open = true");
+    problems.extend(camera.look(page, "mode"));
+    page.eval("document.querySelector('#mode').open = false");
+    for (name, text, list) in [("commands", "/", "completions"), ("files", "see @", "files")] {
+        page.eval("document.querySelector('#message').select()");
+        page.write("#message", text);
+        page.until(&format!("!document.querySelector('#{list}').hidden"));
+        problems.extend(camera.look(page, name));
+    }
+    gate.open();
+    problems
+}
+
 /// A second session that waits for a person.
 fn ask_something(desk: &mut Desk, page: &Page<'_>) -> String {
     let question = r#"bash: "rm -r build && git push origin main""#;
-    desk.program.server.next(windlass_testkit::Answer::script(question));
+    desk.program.server.next(Answer::script(question));
     desk.start(page, "Remove the build directory and publish the branch");
     page.shows("Run this command?");
     page.eval("location.pathname").as_str().unwrap().to_owned()

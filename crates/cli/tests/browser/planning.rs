@@ -28,6 +28,97 @@ fn the_mode_is_changed_by_the_panel_of_its_chip() {
     assert_eq!(page.complaints(), Vec::<String>::new());
 }
 
+/// The panel of the mode closes by Esc, which leaves the focus on its chip, and by a click beside it.
+#[test]
+fn the_panel_of_the_mode_closes_like_a_menu() {
+    let mut desk = Desk::playing("replies: [{say: finished}]");
+    let (_context, page) = desk.sign_in();
+    desk.start(&page, "one thing");
+    page.shows("finished");
+    let is_open = "document.querySelector('#mode').open";
+    for close in ["Escape", ""] {
+        page.click("details.mode summary", "build");
+        page.until(is_open);
+        page.click(".panel legend", "Work mode");
+        assert_eq!(page.eval(is_open), true, "a click inside leaves it open");
+        match close.is_empty() {
+            true => page.click("h1", "one thing"),
+            false => page.press(close),
+        }
+        page.until(&format!("!{is_open}"));
+        if !close.is_empty() {
+            assert_eq!(page.eval("document.activeElement.matches('#mode summary')"), true);
+        }
+    }
+}
+
+/// What is chosen before a session begins is how it begins.
+#[test]
+fn the_options_of_a_session_reach_its_task() {
+    let mut desk = Desk::playing("replies: [{say: finished}]");
+    let (_context, page) = desk.sign_in();
+    desk.go(&page, "/");
+    page.click("#options summary", "Options");
+    for (name, value) in [("mode", "research"), ("profile", "normal"), ("model", "deep")] {
+        page.eval(&format!("document.querySelector('[name={name}]').value = '{value}'"));
+    }
+    page.eval("document.querySelector('[name=budget]').value = '2.5'");
+    let offered = "[...document.querySelectorAll('[name=mode] option')].length";
+    assert_eq!(page.eval(offered), 6, "every mode that the panel has");
+    page.write("#message", "look around");
+    page.press("Enter");
+    page.shows("finished");
+    page.until("document.querySelector('details.mode summary').innerText.includes('research')");
+    let task = page.eval("request('GET', '/v1/tasks').then(({ tasks }) => tasks[0])");
+    let axes = &task["axes"];
+    assert_eq!(
+        (&axes["workMode"], &axes["permissionProfile"], &axes["modelMode"]),
+        (&"research".into(), &"normal".into(), &"deep".into()),
+        "{task}"
+    );
+    assert_eq!(task["cost_budget_usd"], 2.5, "{task}");
+}
+
+/// MS-002, MS-104: however long a session is, its mode and what stops it stay in sight.
+#[test]
+fn the_mode_and_stop_stay_in_sight_at_the_end() {
+    let gate = Gate::default();
+    let mut desk = Desk::playing("replies: []");
+    let long = "A paragraph of the report.\n\n".repeat(80);
+    let first = serde_json::json!({ "say": long, "bash": "echo on" });
+    desk.program.server.next(Answer::script(&first.to_string()));
+    desk.program.server.next(Answer::script("say: at last").gated(0, &gate));
+    let (_context, page) = desk.sign_in();
+    desk.start(&page, &"a long goal that takes several lines ".repeat(6));
+    page.shows("Thinking");
+    for (width, height) in [(390, 844), (1280, 860)] {
+        page.resize(width, height);
+        page.eval("scrollTo(0, document.documentElement.scrollHeight)");
+        page.until("scrollY > 800");
+        for what in ["#mode summary", ".session-bar .controls .danger", ".session-bar .chip"] {
+            // Inside the window, and nothing lies on it.
+            let seen = format!(
+                "(() => {{ const one = document.querySelector('{what}');
+                    const {{ left, right, top, bottom }} = one.getBoundingClientRect();
+                    const within = left >= 0 && right <= {width} && top >= 0 && bottom <= innerHeight;
+                    return within && one.contains(document.elementFromPoint((left + right) / 2, (top + bottom) / 2)); }})()"
+            );
+            assert_eq!(page.eval(&seen), true, "{what} at {width}");
+        }
+        let rows = "document.querySelector('.session-bar').getBoundingClientRect().height";
+        assert!(
+            page.eval(rows).as_f64().unwrap() < 48.0,
+            "one row at {width}: {}",
+            page.eval(rows)
+        );
+        page.eval("document.querySelector('#mode').open = true");
+        let panel = "(({ left, right, bottom }) => [left >= 0, right <= document.documentElement.clientWidth, bottom <= innerHeight].join())(document.querySelector('.panel').getBoundingClientRect())";
+        assert_eq!(page.eval(panel), "true,true,true", "{width}");
+        page.eval("document.querySelector('#mode').open = false");
+    }
+    gate.open();
+}
+
 /// A slash command is carried out as on every surface, and its answer is drawn.
 #[test]
 fn a_slash_command_is_answered_on_the_page() {
@@ -40,6 +131,13 @@ fn a_slash_command_is_answered_on_the_page() {
     page.until("!document.querySelector('#reply').hidden");
     page.until("document.querySelector('#reply').innerText.trim().length > 0");
     assert_eq!(desk.program.server.request_count(), 1, "it was not said to the agent");
+    // What a command does is read on a phone too, and what stands between backticks is code.
+    page.resize(390, 844);
+    page.write("#message", "/help");
+    page.press("Enter");
+    page.until("document.querySelectorAll('#reply dd').length > 10 && document.querySelector('#reply dd code')");
+    let narrowest = "Math.min(...[...document.querySelectorAll('#reply :is(dt, dd)')].map((one) => one.offsetWidth))";
+    assert!(page.eval(narrowest).as_i64().unwrap() > 250, "{}", page.eval(narrowest));
 }
 
 const PLANS: &str = "
@@ -87,7 +185,9 @@ fn a_plan_is_accepted_to_run_autonomously_on_the_page() {
     page.shows("it is read");
     let mode = "document.querySelector('details.mode summary').innerText";
     page.until(&format!("{mode}.includes('build') && {mode}.includes('autonomous')"));
-    let changes = desk.program.windlass(&["mode", "log", "--json"]).expect(0).json_lines();
+    let sessions = desk.program.windlass(&["sessions", "--json"]).expect(0).json_lines();
+    let log = ["mode", "log", "--json", "--session", sessions[0]["session_id"].as_str().unwrap()];
+    let changes = desk.program.windlass(&log).expect(0).json_lines();
     let last = changes.last().unwrap();
     assert_eq!(
         (&last["source"], &last["to"]["runControl"]),

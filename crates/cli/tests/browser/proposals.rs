@@ -1,6 +1,6 @@
 //! Skills that are proposed: in the inbox, on their own page, accepted and declined.
 
-use windlass_testkit::Page;
+use windlass_testkit::{Page, by_hand, git};
 
 use crate::desk::{Desk, assert_live_equals_reload};
 use crate::program::Program;
@@ -25,11 +25,11 @@ fn desk(script: &str) -> Desk {
     let place = program.workspace();
     std::fs::write(place.join("run-tests.sh"), "echo all passed\n").unwrap();
     std::fs::write(place.join("Makefile"), "all:\n\ttrue\n").unwrap();
-    let git =
+    by_hand(
+        place,
         "git init -q -b main && git config user.name Ada && git config user.email ada@example.com
-               git add . && git commit -qm first";
-    let made = std::process::Command::new("sh").args(["-ec", git]).current_dir(place).output();
-    assert!(made.unwrap().status.success());
+         git add . && git commit -qm first",
+    );
     for _ in 0..3 {
         program.windlass(&["run", "run the tests", "--quiet"]).expect(0);
     }
@@ -78,18 +78,14 @@ fn a_proposed_skill_is_read_tried_and_written_from_the_page() {
     let other =
         "post('/v1/skills/proposals/1/accept', { mark: 'another' }).catch(error => error.kind)";
     assert_eq!(page.eval(other), "draft-changed");
-    page.click("#head button", "… and commit it");
+    page.click("#head button", "Try, write and commit");
     page.shows("It is being tried");
     page.shows("accepted: written, commit");
     assert_live_equals_reload(&page);
     let written = std::fs::read_to_string(desk.program.workspace().join(SKILL)).unwrap();
     assert_eq!(shown, written.trim_end());
-    let git = std::process::Command::new("git")
-        .args(["log", "--format=%s", "-1"])
-        .current_dir(desk.program.workspace())
-        .output();
-    let subject = String::from_utf8(git.unwrap().stdout).unwrap();
-    assert_eq!(subject.trim(), "Add the skill learned-sh-run-tests-sh");
+    let subject = git(desk.program.workspace(), &["log", "--format=%s", "-1"]);
+    assert_eq!(subject, "Add the skill learned-sh-run-tests-sh");
     desk.go(&page, "/inbox");
     page.shows("Nothing waits for you");
     assert_eq!(page.complaints().len(), 1, "the refused request alone: {:?}", page.complaints());
@@ -100,7 +96,7 @@ fn a_proposed_skill_is_read_tried_and_written_from_the_page() {
 fn a_proposed_skill_that_does_not_help_is_refused_on_the_page() {
     let mut desk = desk(HELPS_NOT);
     let page = proposal(&mut desk);
-    page.click("#head button", "Try it and write it");
+    page.click("#head button", "Try and write");
     page.shows("nothing was written: the skill does not help");
     assert_live_equals_reload(&page);
     assert!(!desk.program.workspace().join(SKILL).exists());

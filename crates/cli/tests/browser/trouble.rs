@@ -63,6 +63,66 @@ fn a_browser_that_is_signed_out_is_led_to_the_login_page() {
     assert_eq!(desk.program.server.request_count(), 0);
 }
 
+/// The icon has the number of open questions, and a screen reader announces a new one.
+#[test]
+fn the_icon_counts_questions_and_new_ones_are_announced() {
+    let mut desk = Desk::playing("replies: [{bash: rm notes.md}, {say: removed it}]");
+    let (context, page) = desk.sign_in();
+    desk.go(&page, "/inbox");
+    let plain = page.eval("document.querySelector('#icon').href");
+    let icon = "decodeURIComponent(document.querySelector('#icon').href)";
+    let second = context.page();
+    desk.start(&second, "tidy up the notes");
+    page.until(&format!("{icon}.includes('>1</text>')"));
+    assert_eq!(
+        page.eval("document.querySelector('#news').textContent"),
+        "A question waits: tidy up the notes"
+    );
+    assert_eq!(page.eval("document.querySelector('#news').ariaLive"), "polite");
+    let pixels = "(async () => {
+        const picture = new Image();
+        picture.src = document.querySelector('#icon').href;
+        await picture.decode();
+        const canvas = new OffscreenCanvas(32, 32).getContext('2d');
+        canvas.drawImage(picture, 0, 0, 32, 32);
+        return canvas.getImageData(0, 0, 32, 32).data.join();
+    })()";
+    let one = page.eval(pixels);
+    desk.program.server.next(windlass_testkit::Answer::script("bash: rm -r build"));
+    page.eval("post('/v1/tasks', { goal: 'remove the build' })");
+    page.until(&format!("{icon}.includes('>2</text>')"));
+    assert_ne!(page.eval(pixels), one, "the number is drawn");
+    page.until("document.querySelectorAll('.answers').length === 2");
+    for left in [1, 0] {
+        page.click(".answers button", "Deny");
+        page.until(&format!("document.querySelectorAll('.answers').length === {left}"));
+    }
+    page.until("!document.title.startsWith('(')");
+    assert_eq!(page.eval("document.querySelector('#icon').href"), plain);
+    assert_eq!(page.complaints(), Vec::<String>::new());
+}
+
+/// More pages than the server keeps up to date: those that are left out say so.
+#[test]
+fn a_page_that_gets_no_patches_says_so() {
+    let mut desk = Desk::playing("replies: []");
+    let (_context, page) = desk.sign_in();
+    desk.go(&page, "/inbox");
+    // Other tabs show what they show by the channel; this one holds the stream.
+    page.until("isLeader");
+    page.eval(
+        "window.told = []; window.wide = new BroadcastChannel('windlass');
+         wide.onmessage = ({ data }) => told.push(data);
+         for (let at = 0; at < 21; at++)
+             wide.postMessage({ kind: 'show', tab: `t${at}`, view: `/tasks?q=${at}`, seen: false })",
+    );
+    page.until("told.some(one => one.kind === 'shown' && one.data.length === 20 && !one.data.includes('/tasks?q=20'))");
+    page.eval("wide.postMessage({ kind: 'shown', data: ['/tasks'] })");
+    page.shows("This page is not kept up to date: more than 20 pages are open.");
+    page.eval("wide.postMessage({ kind: 'shown', data: ['/inbox'] })");
+    page.hides("This page is not kept up to date");
+}
+
 /// A notification names what waits, comes only when no page is in sight, and goes when the question is answered.
 #[test]
 fn a_notification_names_what_waits_and_goes_with_the_answer() {
@@ -70,11 +130,11 @@ fn a_notification_names_what_waits_and_goes_with_the_answer() {
     let (context, page) = desk.sign_in();
     // The browser shows nothing here: what would be shown is written down.
     page.before_each(
-        "window.notices = []; window.away = false;
+        "window.made = []; window.away = false;
          window.Notification = class {
              static permission = 'granted';
              static requestPermission() { return Promise.resolve('granted'); }
-             constructor(title, options) { this.words = `${title}: ${options.body}`; notices.push(this); }
+             constructor(title, options) { this.words = `${title}: ${options.body}`; this.tag = options.tag; made.push(this); }
              close() { this.closed = true; }
          };
          Object.defineProperty(document, 'hidden', { get: () => window.away });",
@@ -86,7 +146,7 @@ fn a_notification_names_what_waits_and_goes_with_the_answer() {
     desk.start(&second, "tidy up the notes");
     second.shows("Run this command?");
     page.until("document.title.startsWith('(1)')");
-    assert_eq!(page.eval("notices.length"), 0, "two pages are in sight");
+    assert_eq!(page.eval("made.length"), 0, "two pages are in sight");
     second.click(".answers button", "Deny");
     second.shows("removed it");
     page.until("!document.title.startsWith('(1)')");
@@ -94,8 +154,16 @@ fn a_notification_names_what_waits_and_goes_with_the_answer() {
     page.eval("window.away = true");
     desk.program.server.next(windlass_testkit::Answer::script("bash: rm -r build"));
     page.eval("post('/v1/tasks', { goal: 'remove the build' })");
-    page.until("notices.length === 1");
-    assert_eq!(page.eval("notices[0].words"), "Windlass waits for you: remove the build");
+    page.until("made.length === 1");
+    assert_eq!(page.eval("made[0].words"), "Windlass waits for you: remove the build");
+    // Another question has its own, and each goes with its own question.
+    desk.program.server.next(windlass_testkit::Answer::script("bash: rm -r cache"));
+    page.eval("post('/v1/tasks', { goal: 'remove the cache' })");
+    page.until("made.length === 2 && document.querySelectorAll('.answers').length === 2");
+    assert_ne!(page.eval("made[0].tag"), page.eval("made[1].tag"));
     page.click(".answers button", "Deny");
-    page.until("notices[0].closed");
+    page.until("made.filter(one => one.closed).length === 1");
+    // Whoever looks at a page has seen the rest.
+    page.eval("window.away = false; document.dispatchEvent(new Event('visibilitychange'))");
+    page.until("made.every(one => one.closed)");
 }

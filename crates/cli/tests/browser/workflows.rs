@@ -1,9 +1,6 @@
 //! Runs of workflows, worktrees and workers on the page.
 
-use std::path::Path;
-use std::process::Command;
-
-use windlass_testkit::{Answer, Gate, ModelServer};
+use windlass_testkit::{Answer, Gate, ModelServer, by_hand};
 
 use crate::desk::{Desk, assert_live_equals_reload};
 use crate::program::Program;
@@ -15,18 +12,13 @@ steps:
   - {name: break, type: script, command: 'echo too bad >&2; exit 3', on_fail: continue}
 ";
 
-fn git(directory: &Path, script: &str) {
-    let ran = Command::new("sh").args(["-ec", script]).current_dir(directory).output().unwrap();
-    assert!(ran.status.success(), "{script}: {}", String::from_utf8_lossy(&ran.stderr));
-}
-
 /// A repository with a workflow whose commands are approved.
 fn repository(server: ModelServer) -> Program {
     let program = Program::with(server);
     let place = program.workspace().join(".windlass/workflows");
     std::fs::create_dir_all(&place).unwrap();
     std::fs::write(place.join("w.yaml"), WORKFLOW).unwrap();
-    git(
+    by_hand(
         program.workspace(),
         "git init -q -b main && git config user.name Ada && git config user.email ada@example.com
          echo one > a.txt && git add -A && git commit -qm start",
@@ -51,7 +43,7 @@ fn a_run_of_a_workflow_is_watched_and_answered_on_its_page() {
     page.shows("Which way?");
     page.click(".question .answers button", "left");
     page.shows("exit code 3");
-    page.until("document.querySelector('.page-facts .chip').textContent === 'done'");
+    page.until("document.querySelector('.page-facts .chip').textContent === 'Done'");
     page.shows("Worktrees");
     assert_live_equals_reload(&page);
     page.click("details.more summary", "Output");
@@ -83,8 +75,12 @@ fn workers_are_seen_in_their_worktrees_while_they_work() {
     assert!(!listed.contains("You work on one step"), "{listed}");
     page.shows("-worktrees/");
     page.until("document.querySelectorAll('#workers .row').length === 2");
+    desk.go(&page, "/tasks");
+    page.shows("Workers in worktrees");
+    page.until("document.querySelectorAll('#workers .row').length === 2");
+    desk.go(&page, "/workflows");
     gate.open();
-    page.until("document.querySelector('#runs .chip')?.textContent === 'done'");
+    page.until("document.querySelector('#runs .chip')?.textContent === 'Done'");
     page.hides("At work in worktrees");
     assert_live_equals_reload(&page);
 }
@@ -100,7 +96,10 @@ steps:
 fn a_run_that_is_not_cleaned_up_says_so() {
     let program = repository(ModelServer::start("replies: []"));
     std::fs::write(program.workspace().join(".windlass/workflows/w.yaml"), LEAVES).unwrap();
-    git(program.workspace(), "mkdir src && echo x > src/a.txt && git add -A && git commit -qm src");
+    by_hand(
+        program.workspace(),
+        "mkdir src && echo x > src/a.txt && git add -A && git commit -qm src",
+    );
     program.windlass(&["trust", "--yes"]).expect(0);
     let mut desk = Desk::of(program);
     let (_context, page) = desk.sign_in();
@@ -111,16 +110,16 @@ fn a_run_that_is_not_cleaned_up_says_so() {
             "[...document.querySelectorAll('{selector} .chip')].map(one => one.textContent).join()"
         )
     };
-    page.until(&format!("{} === 'done,not cleaned up'", chips("#runs .row")));
+    page.until(&format!("{} === 'Done,Not cleaned up'", chips("#runs .row")));
     page.click("#runs a", "the shop");
     page.until("location.pathname.startsWith('/workflows/task_')");
-    page.until(&format!("{} === 'kept,not cleaned up'", chips("#places .row")));
+    page.until(&format!("{} === 'Kept,Not cleaned up'", chips("#places .row")));
     page.shows("only src");
     page.shows("not committed: src/new.txt");
     page.shows("windlass workflow prune --dry-run");
     assert_live_equals_reload(&page);
     desk.program.windlass(&["workflow", "prune", "--save"]).expect(0);
-    page.until(&format!("{} === 'removed'", chips("#places .row")));
-    page.hides("not cleaned up");
+    page.until(&format!("{} === 'Removed'", chips("#places .row")));
+    page.hides("Not cleaned up");
     assert_eq!(page.complaints(), Vec::<String>::new());
 }

@@ -24,14 +24,14 @@ const STORM: Duration = Duration::from_secs(25);
 /// Runs take turns: each keeps all cores busy.
 static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
-/// Must show 2, on the embedded bus: a service and a worker.
+/// On the embedded bus: a service and a worker.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_lost_or_done_twice_on_the_embedded_bus() {
     let _alone = ALONE.lock().await;
     weather(On::Embedded, &["serve", "worker"]).await;
 }
 
-/// Must show 2, on Redis: a service, two workers, and Redis killed and restarted in the middle.
+/// On Redis: a service, two workers, and Redis killed and restarted in the middle.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_lost_or_done_twice_on_redis() {
     let _alone = ALONE.lock().await;

@@ -84,7 +84,7 @@ impl Storm {
                 self.world.redis.as_mut().unwrap().restart();
                 self.restarts += 1;
             }
-            match self.chance.below(100) {
+            match self.chance.random_below(100) {
                 0..6 => self.kill(),
                 6..9 => self.stop(),
                 9..40 => self.start_what_is_down(),
@@ -173,7 +173,7 @@ impl Storm {
     }
 
     fn kill(&mut self) {
-        let which = self.chance.below(self.processes.len());
+        let which = self.chance.random_below(self.processes.len());
         if let Some(process) = self.processes[which].1.take() {
             process.kill();
             self.kills += 1;
@@ -182,7 +182,7 @@ impl Storm {
 
     /// Stops one process by a signal. It may still be parking its tasks when the next one starts.
     fn stop(&mut self) {
-        let which = self.chance.below(self.processes.len());
+        let which = self.chance.random_below(self.processes.len());
         if let Some(process) = self.processes[which].1.take() {
             process.signal(Signal::TERM);
             process.until_says("stopped");
@@ -205,7 +205,7 @@ impl Storm {
             return;
         }
         let words = self.name("message");
-        match self.chance.below(3) {
+        match self.chance.random_below(3) {
             0 => {
                 let event = json!({ "request_id": words, "task_id": task, "payload": words });
                 self.send(InStream::ExternalEvent, &event).await;
@@ -247,7 +247,7 @@ impl Storm {
     /// Answers every open question, sometimes twice.
     async fn answer_all(&mut self) {
         for row in self.world.store.questions().open().unwrap() {
-            let twice = self.chance.below(4) == 0;
+            let twice = self.chance.random_below(4) == 0;
             for _ in 0..1 + usize::from(twice) {
                 let answer = json!({ "request_id": row.question.id, "response": "go on" });
                 self.send(InStream::HitlResponse, &answer).await;
@@ -259,7 +259,7 @@ impl Storm {
     fn any_open(&mut self) -> Option<TaskId> {
         let open: Vec<_> =
             self.open().into_iter().filter(|task| !self.cancelled.contains(task)).collect();
-        (!open.is_empty()).then(|| open[self.chance.below(open.len())])
+        (!open.is_empty()).then(|| open[self.chance.random_below(open.len())])
     }
 
     /// Retries until the message is acknowledged: a bus that is down comes back.
@@ -279,7 +279,7 @@ impl Storm {
 struct Chance(u64);
 
 impl Chance {
-    fn below(&mut self, limit: usize) -> usize {
+    fn random_below(&mut self, limit: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

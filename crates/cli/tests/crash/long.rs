@@ -7,6 +7,7 @@ use windlass_store::CommitPhase;
 use windlass_testkit::{Answer, ModelServer, Request};
 
 use crate::machine::{Crash, Machine, Power, Ran};
+use crate::play::{Order, Play, differs};
 use crate::scenario::{comparable, files, masked};
 
 /// The provider's window and how it counts.
@@ -18,8 +19,8 @@ const GOAL: &str = "measure the boards";
 const BOARDS: [&str; 3] = ["OAK", "ELM", "ASH"];
 const SUMMARY: &str = "## Tool failures\n- none\n## Files\n- notes\n## Decisions\n- none\n## Findings\n\
                        - boards\n## Plan\n- none\n## User instructions\n- none";
-/// A run fails after this many command lines.
-const MAX_COMMANDS: usize = 12;
+const RUN: Order<'_> =
+    Order { goal: GOAL, args: &["run", GOAL, "--json", "--context-window", WINDOW] };
 
 pub struct Outcome {
     pub per_process: Vec<u64>,
@@ -76,42 +77,18 @@ fn answer(request: &Request) -> Answer {
 }
 
 pub fn play(crash: Option<(Crash, Power)>) -> Outcome {
-    let mut machine = Machine::talking_to(server());
+    let machine = Machine::talking_to(server());
     for number in 0..NOTES {
         let text: String = (0..40)
             .map(|line| format!("note {number} line {line}: this board is long\n"))
             .collect();
         std::fs::write(machine.workspace().join(format!("notes-{number}.txt")), text).unwrap();
     }
-    let mut per_process = Vec::new();
-    let run = ["run", GOAL, "--json", "--context-window", WINDOW];
-    let mut ran = machine.step(&run, crash, &mut per_process);
+    let mut play = Play::new(machine, crash);
+    let ran = play.step(RUN.args);
     let flush_commit = commits_before_flush(&ran);
-    for _ in 0..MAX_COMMANDS {
-        match ran.code {
-            Some(0) => {
-                let last =
-                    serde_json::from_str::<Value>(ran.stdout.lines().last().unwrap()).unwrap();
-                return outcome(&machine, &last["data"], per_process, flush_commit);
-            }
-            Some(2) if ran.stderr.contains("is already done") => {
-                let task = root(&mut machine, &mut per_process).expect("a finished task exists");
-                let result = machine.step(&["result", &task], None, &mut per_process);
-                let result = serde_json::from_str(&result.stdout).unwrap();
-                return outcome(&machine, &result, per_process, flush_commit);
-            }
-            None => {
-                ran = match root(&mut machine, &mut per_process) {
-                    Some(task) => {
-                        machine.step(&["resume", &task, "--json"], crash, &mut per_process)
-                    }
-                    None => machine.step(&run, crash, &mut per_process),
-                };
-            }
-            Some(code) => panic!("unexpected exit {code}: {}\n{}", ran.stdout, ran.stderr),
-        }
-    }
-    panic!("the task does not come to an end");
+    let result = play.run_to_end(ran, &RUN, |_, task| panic!("{task} asks"));
+    outcome(play, &result, flush_commit)
 }
 
 /// Each event of the first process is a commit or part of one, so this is late enough at worst.
@@ -121,22 +98,15 @@ fn commits_before_flush(ran: &Ran) -> u64 {
     asked * 2
 }
 
-fn root(machine: &mut Machine, per_process: &mut Vec<u64>) -> Option<String> {
-    let listed = machine.step(&["tasks", "--json"], None, per_process);
-    let tasks = listed.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let task = tasks.into_iter().find(|task| task["goal"] == GOAL)?;
-    Some(task["task_id"].as_str().unwrap().to_owned())
-}
-
-fn outcome(machine: &Machine, result: &Value, per_process: Vec<u64>, flush_commit: u64) -> Outcome {
-    let requests = machine.server.requests();
+fn outcome(play: Play, result: &Value, flush_commit: u64) -> Outcome {
+    let requests = play.machine.server.requests();
     let own = |request: &&Request| request.json()["messages"][1].to_string().contains(GOAL);
     let last = requests.iter().rev().find(own).unwrap();
     let conversation = last.messages().into_iter().map(|message| timeless(&masked(&message.raw)));
     let summaries = requests
         .iter()
         .filter(|request| String::from_utf8_lossy(&request.body).contains("You summarize part"));
-    let files = files(&machine.workspace()).into_iter();
+    let files = files(&play.machine.workspace()).into_iter();
     let files = files.map(|(name, text)| (name, timeless(&masked(&text))));
     Outcome {
         compactions: result["usage"]["compactions"].as_u64().unwrap(),
@@ -144,7 +114,7 @@ fn outcome(machine: &Machine, result: &Value, per_process: Vec<u64>, flush_commi
         files: files.collect(),
         conversation: conversation.collect(),
         summaries: summaries.count(),
-        per_process,
+        per_process: play.per_process,
         flush_commit,
     }
 }
@@ -175,9 +145,6 @@ impl Outcome {
     }
 
     pub fn same_as(&self, unbroken: &Self) -> Result<(), String> {
-        let differs = |what: &str, this: &dyn std::fmt::Debug, that: &dyn std::fmt::Debug| {
-            Err(format!("{what} differs:\n  {this:?}\ninstead of\n  {that:?}"))
-        };
         if self.result != unbroken.result {
             return differs("the result", &self.result, &unbroken.result);
         }

@@ -56,10 +56,6 @@ pub struct Machine {
 }
 
 impl Machine {
-    pub fn new() -> Self {
-        Self::talking_to(ModelServer::start(crate::scenario::SCRIPT))
-    }
-
     pub fn talking_to(server: ModelServer) -> Self {
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir(root.path().join("workspace")).unwrap();

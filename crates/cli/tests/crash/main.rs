@@ -15,6 +15,8 @@
 )]
 
 mod machine;
+mod play;
+mod git;
 mod scenario;
 mod long;
 mod modes;
@@ -26,8 +28,7 @@ mod workspaces;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use machine::{Crash, Machine, Power};
-use scenario::Outcome;
+use machine::{Crash, Power};
 
 /// Machines at once; most of the time one waits for its disk.
 const SIDE_BY_SIDE: usize = 6;
@@ -67,118 +68,71 @@ const TESTS: [(&str, Torment); 3] = [
 
 /// Tasks of every kind.
 fn torment_tasks() -> usize {
-    let failed_others = torment_modes() + torment_planning() + torment_contract() + torment_long();
-    let unbroken = Machine::new().play(None);
+    let unbroken = scenario::play(None);
     assert!(unbroken.commits > 20, "the scenario commits often: {}", unbroken.commits);
-    let points: Vec<_> = [Power::Stays, Power::Fails]
-        .into_iter()
-        .flat_map(|power| unbroken.crash_points().into_iter().map(move |crash| (crash, power)))
-        .collect();
-    let mut failed = torment(&points, &unbroken);
+    let mut failed = torment("tasks", &unbroken.crash_points(), |crash| {
+        scenario::play(Some(crash)).same_as(&unbroken)
+    });
     for command in 1..=scenario::COMMANDS {
-        let outcome = Machine::new().play_killed_during(command);
-        if let Err(difference) = outcome.same_as(&unbroken) {
+        if let Err(difference) = scenario::play_killed_during(command).same_as(&unbroken) {
             failed += 1;
             println!("killed during command {command}: {difference}");
         }
     }
-    let (points, commits) = (points.len() + scenario::COMMANDS, unbroken.commits);
-    println!(
-        "{points} crash points: before and after each of {commits} commits, twice, and during {} \
-         commands",
-        scenario::COMMANDS
-    );
-    failed + failed_others
-}
-
-/// The same for a session whose mode changes.
-fn torment_modes() -> usize {
     let unbroken = modes::play(None);
-    let points = unbroken.crash_points();
-    let failed = side_by_side(&points, |&(crash, power)| {
-        let played = modes::play(Some((crash, power)));
-        played
-            .same_as(&unbroken)
-            .map_err(|difference| format!("modes killed {crash}: {difference}"))
+    failed += torment("modes", &unbroken.crash_points(), |crash| {
+        modes::play(Some(crash)).same_as(&unbroken)
     });
-    println!("{} crash points of changing modes", points.len());
-    failed
-}
-
-/// The same for a plan that is accepted and carried out.
-fn torment_planning() -> usize {
     let unbroken = planning::play(None);
     assert!(unbroken.is_whole(), "the plan is accepted and carried out");
-    let points = unbroken.crash_points();
-    let failed = side_by_side(&points, |&(crash, power)| {
-        planning::play(Some((crash, power)))
-            .same_as(&unbroken)
-            .map_err(|difference| format!("plan killed {crash}, power {power:?}: {difference}"))
+    failed += torment("a plan", &unbroken.crash_points(), |crash| {
+        planning::play(Some(crash)).same_as(&unbroken)
     });
-    println!("{} crash points of a plan that is accepted", points.len());
-    failed
-}
-
-/// The same for a task that is verified and reviewed, and for the ledger.
-fn torment_contract() -> usize {
     let unbroken = contract::play(None);
-    let points = unbroken.crash_points();
-    let failed = side_by_side(&points, |&(crash, power)| {
-        let played = contract::play(Some((crash, power)));
-        played
-            .same_as(&unbroken)
-            .map_err(|difference| format!("contract killed {crash}: {difference}"))
+    failed += torment("a completion contract", &unbroken.crash_points(), |crash| {
+        contract::play(Some(crash)).same_as(&unbroken)
     });
-    println!("{} crash points of a completion contract", points.len());
+    let unbroken = long::play(None);
+    assert!(unbroken.compactions > 0, "the scenario is compacted");
+    failed += torment("a compacted task", &unbroken.crash_points(), |crash| {
+        long::play(Some(crash)).same_as(&unbroken)
+    });
     failed
 }
 
-/// The same for a workflow, killed also around its git commands.
+/// Plays one scenario at every point; returns how many came to another end.
+fn torment(
+    what: &str,
+    points: &[(Crash, Power)],
+    play: impl Fn((Crash, Power)) -> Result<(), String> + Sync,
+) -> usize {
+    let failed = side_by_side(points, |&(crash, power)| {
+        play((crash, power))
+            .map_err(|difference| format!("{what} killed {crash}, power {power:?}: {difference}"))
+    });
+    println!("{} crash points of {what}", points.len());
+    failed
+}
+
+/// A workflow, killed also around its git commands.
 fn torment_flow() -> usize {
     let unbroken = flow::unbroken();
-    let points = unbroken.points();
+    let points = flow::points(&unbroken);
     let failed = side_by_side(&points, |&kill| flow::play(kill, &unbroken));
-    println!("{} crash points: {}", points.len(), unbroken.describe());
+    println!("{} crash points of a workflow: {}", points.len(), unbroken.describe());
     failed
 }
 
 /// The same for warm worktrees, pull requests and workspaces that commands make.
 fn torment_workspaces() -> usize {
     let unbroken = workspaces::unbroken();
-    let points = unbroken.points();
+    let points = workspaces::points(&unbroken);
     let failed = side_by_side(&points, |&kill| workspaces::play(kill, &unbroken));
-    println!("{} crash points of other workspaces", points.len());
-    failed
-}
-
-/// The same for a task that is compacted and has sub-agents.
-fn torment_long() -> usize {
-    let unbroken = long::play(None);
-    assert!(unbroken.compactions > 0, "the scenario is compacted");
-    let points = unbroken.crash_points();
-    let failed = side_by_side(&points, |&(crash, power)| {
-        long::play(Some((crash, power))).same_as(&unbroken).map_err(|difference| {
-            format!("long task killed {crash}, power {power:?}: {difference}")
-        })
-    });
-    println!(
-        "{} crash points of {} compactions and three sub-agents",
-        points.len(),
-        unbroken.compactions
-    );
+    println!("{} crash points of other workspaces: {}", points.len(), unbroken.describe());
     failed
 }
 
 /// Plays every point, several at a time; returns how many came to another end.
-fn torment(points: &[(Crash, Power)], unbroken: &Outcome) -> usize {
-    side_by_side(points, |&(crash, power)| {
-        let outcome = Machine::new().play(Some((crash, power)));
-        outcome
-            .same_as(unbroken)
-            .map_err(|difference| format!("killed {crash}, power {power:?}: {difference}"))
-    })
-}
-
 fn side_by_side<T: Sync>(points: &[T], play: impl Fn(&T) -> Result<(), String> + Sync) -> usize {
     let next = AtomicUsize::new(0);
     let failed = AtomicUsize::new(0);

@@ -7,6 +7,7 @@ use windlass_store::{CommitPhase, Options, Store};
 use windlass_testkit::ModelServer;
 
 use crate::machine::{Crash, Machine, Power};
+use crate::play::{Order, Play, differs, points};
 use crate::scenario::{comparable, files, masked};
 
 const SCRIPT: &str = "
@@ -21,10 +22,8 @@ replies:
     usage: {input: 100, output: 10}
 ";
 
-/// A run fails after this many command lines, because then something does not end.
-const MAX_COMMANDS: usize = 14;
-
-const PLAN: [&str; 5] = ["run", "paint the door", "--mode", "plan", "--json"];
+const RUN: Order<'_> =
+    Order { goal: "paint the door", args: &["run", "paint the door", "--mode", "plan", "--json"] };
 
 /// What a run came to.
 pub struct Outcome {
@@ -43,43 +42,16 @@ pub struct Outcome {
 
 /// Plays it whole, killed at one point or at none.
 pub fn play(crash: Option<(Crash, Power)>) -> Outcome {
-    let mut machine = Machine::talking_to(ModelServer::start(SCRIPT));
+    let machine = Machine::talking_to(ModelServer::start(SCRIPT));
     std::fs::write(machine.workspace().join("notes.txt"), "a note\n").unwrap();
-    let mut processes = Vec::new();
-    let mut ran = machine.step(&PLAN, crash, &mut processes);
-    for _ in 0..MAX_COMMANDS {
-        ran = match ran.code {
-            Some(0) => {
-                let last: Value = serde_json::from_str(ran.stdout.lines().last().unwrap()).unwrap();
-                return outcome(machine, &last["data"], processes);
-            }
-            Some(2) if ran.stderr.contains("is already done") => {
-                let task = machine.task(&mut processes).expect("a finished task");
-                let result = machine.step(&["result", &task], None, &mut processes);
-                let result = serde_json::from_str(&result.stdout).unwrap();
-                return outcome(machine, &result, processes);
-            }
-            Some(3) => {
-                let task = machine.task(&mut processes).expect("a task that asks");
-                // A killed `answer` may have been stored; a second one is refused, and the first counts.
-                let answer = ["answer", &task, "Accept and run autonomously"];
-                while machine.step(&answer, crash, &mut processes).code.is_none() {}
-                machine.step(&["resume", &task, "--json"], crash, &mut processes)
-            }
-            None => match machine.task(&mut processes) {
-                Some(task) => machine.step(&["resume", &task, "--json"], crash, &mut processes),
-                None => machine.step(&PLAN, crash, &mut processes),
-            },
-            Some(code) => panic!("unexpected exit {code}: {}\n{}", ran.stdout, ran.stderr),
-        }
-    }
-    panic!("the plan does not come to an end");
+    let mut play = Play::new(machine, crash);
+    let result = play.run(&RUN, |play, task| play.answer(task, "Accept and run autonomously"));
+    outcome(play, &result)
 }
 
-fn outcome(mut machine: Machine, result: &Value, mut processes: Vec<u64>) -> Outcome {
-    let per_process = processes.clone();
-    let task = machine.task(&mut processes).expect("a task");
-    let events = machine.step(&["events", &task, "--json"], None, &mut processes).stdout;
+fn outcome(mut play: Play, result: &Value) -> Outcome {
+    let task = play.task(RUN.goal).expect("a task");
+    let events = play.look(&["events", &task, "--json"]).stdout;
     let events: Vec<Value> =
         events.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let of = |kind: &'static str| events.iter().filter(move |event| event["event_type"] == kind);
@@ -89,16 +61,16 @@ fn outcome(mut machine: Machine, result: &Value, mut processes: Vec<u64>) -> Out
         format!("{} {} {}", accepted["text"], accepted["digest"], accepted["axes"])
     };
     let mut changes: Vec<String> = of("mode_changed").map(change).collect();
-    let store = Store::open(machine.data(), Options::default()).unwrap();
+    let store = Store::open(play.machine.data(), Options::default()).unwrap();
     let session = store.sessions().newest(1).unwrap()[0].id;
     let rows = store.sessions().transitions(session).unwrap();
     changes.extend(rows.iter().map(|row| format!("{} {} {}", row.scope, row.source, row.to)));
     assert_eq!(store.projections().verify().unwrap(), [], "the journal implies all of it");
-    let requests = machine.server.requests();
+    let requests = play.machine.server.requests();
     let messages = requests.last().unwrap().messages();
-    let mut files = files(&machine.workspace());
+    let mut files = files(&play.machine.workspace());
     Outcome {
-        per_process,
+        per_process: play.per_process,
         result: comparable(result),
         effects: files.remove("effect").map_or(0, |text| text.lines().count()),
         files,
@@ -111,16 +83,14 @@ fn outcome(mut machine: Machine, result: &Value, mut processes: Vec<u64>) -> Out
 impl Outcome {
     /// Before and after every commit of every process; after each also with a power failure.
     pub fn crash_points(&self) -> Vec<(Crash, Power)> {
-        let mut points = Vec::new();
-        for (process, &commits) in self.per_process.iter().enumerate() {
-            for commit in 1..=commits {
-                let mut at = |phase, power| points.push((Crash { process, commit, phase }, power));
-                at(CommitPhase::Before, Power::Stays);
-                at(CommitPhase::After, Power::Stays);
-                at(CommitPhase::After, Power::Fails);
-            }
-        }
-        points
+        points(
+            &self.per_process,
+            &[
+                (CommitPhase::Before, Power::Stays),
+                (CommitPhase::After, Power::Stays),
+                (CommitPhase::After, Power::Fails),
+            ],
+        )
     }
 
     /// One plan was accepted, once, and carried out, once.
@@ -129,9 +99,6 @@ impl Outcome {
     }
 
     pub fn same_as(&self, unbroken: &Self) -> Result<(), String> {
-        let differs = |what: &str, this: &dyn std::fmt::Debug, that: &dyn std::fmt::Debug| {
-            Err(format!("{what} differs:\n  {this:?}\ninstead of\n  {that:?}"))
-        };
         if self.result != unbroken.result {
             return differs("the result", &self.result, &unbroken.result);
         }

@@ -5,15 +5,17 @@ use std::path::Path;
 
 use serde_json::Value;
 use windlass_store::{CommitPhase, Options, Store};
+use windlass_testkit::ModelServer;
 
-use crate::machine::{Crash, Machine, Power, Ran};
+use crate::machine::{Crash, Machine, Power};
+use crate::play::{Order, Play, differs, points};
 
 /// Commands that have an effect, each counted by a line in a file of its own. A file `hold-N` makes
 /// the N-th stop in the middle: it reports that on one pipe and waits on another.
 pub const COMMANDS: usize = 2;
 
 /// Plan, reads, writes, edits, memos, commands, a question, injections and a final reply.
-pub const SCRIPT: &str = "
+const SCRIPT: &str = "
 replies:
   - update_plan: {steps: [{id: '1', description: begin, status: in_progress}]}
     usage: {input: 100, output: 10}
@@ -55,8 +57,7 @@ replies:
     usage: {input: 100, output: 10}
 ";
 
-/// A run fails after this many command lines, because then something does not end.
-const MAX_COMMANDS: usize = 20;
+const RUN: Order<'_> = Order { goal: "paint the door", args: &["run", "paint the door", "--json"] };
 
 /// What a run came to.
 pub struct Outcome {
@@ -68,173 +69,106 @@ pub struct Outcome {
     conversation: Vec<String>,
     /// How often each command's effect happened.
     effects: Vec<usize>,
-    /// How often the agent read that its background command is lost.
+    /// How often the agent read that its background command has ended.
     losses: usize,
 }
 
-impl Machine {
-    /// Plays the whole scenario, killed at one point or at none.
-    pub fn play(mut self, crash: Option<(Crash, Power)>) -> Outcome {
-        std::fs::write(self.workspace().join("notes.txt"), "an old note\n").unwrap();
-        let mut per_process = Vec::new();
-        let ran = self.step(&["run", "paint the door", "--json"], crash, &mut per_process);
-        self.run_to_end(ran, crash, per_process)
-    }
+/// What the agent reads of a background command that ended: with a killed process, or with its segment.
+const ENDS: [&str; 2] = ["The sandbox was restarted", "has ended: stopped because the task waits"];
 
-    /// Plays the whole scenario, killed while its n-th command runs.
-    pub fn play_killed_during(mut self, command: usize) -> Outcome {
-        let workspace = self.workspace();
-        std::fs::write(workspace.join("notes.txt"), "an old note\n").unwrap();
-        let hold = workspace.join(format!("hold-{command}"));
-        std::fs::write(&hold, "").unwrap();
-        for pipe in ["reached", "go"] {
-            let mode = rustix::fs::Mode::RWXU;
-            rustix::fs::mkfifoat(rustix::fs::CWD, workspace.join(pipe), mode).unwrap();
+/// Plays the whole scenario, killed at one point or at none.
+pub fn play(crash: Option<(Crash, Power)>) -> Outcome {
+    let mut play = prepared(crash);
+    let result = play.run(&RUN, answer);
+    outcome(play, &result)
+}
+
+/// Plays the whole scenario, killed while its n-th command runs.
+pub fn play_killed_during(command: usize) -> Outcome {
+    let mut play = prepared(None);
+    let workspace = play.machine.workspace();
+    let hold = workspace.join(format!("hold-{command}"));
+    std::fs::write(&hold, "").unwrap();
+    for pipe in ["reached", "go"] {
+        let mode = rustix::fs::Mode::RWXU;
+        rustix::fs::mkfifoat(rustix::fs::CWD, workspace.join(pipe), mode).unwrap();
+    }
+    let mut args = vec!["run".to_owned(), RUN.goal.to_owned()];
+    loop {
+        let mut child = play.machine.start(&args);
+        if play.machine.reaches(&workspace.join("reached"), &mut child) {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            break;
         }
-        let mut per_process = Vec::new();
-        let mut args = vec!["run".to_owned(), "paint the door".to_owned()];
-        loop {
-            let mut child = self.start(&args);
-            if self.reaches(&workspace.join("reached"), &mut child) {
-                child.kill().unwrap();
-                child.wait().unwrap();
-                break;
-            }
-            // The question came first: answer it, and hold the command after it.
-            let task = self.task(&mut per_process).expect("a blocked task exists");
-            self.send(&task, None, &mut per_process);
-            self.step(&["answer", &task, "blue"], None, &mut per_process);
-            args = vec!["resume".to_owned(), task];
-        }
-        for name in ["reached", "go"] {
-            std::fs::remove_file(workspace.join(name)).unwrap();
-        }
-        std::fs::remove_file(hold).unwrap();
-        let task = self.task(&mut per_process).expect("the task was begun");
-        let ran = self.step(&["resume", &task, "--json"], None, &mut per_process);
-        self.run_to_end(ran, None, per_process)
+        // The question came first: answer it, and hold the command after it.
+        let task = play.task(RUN.goal).expect("a blocked task exists");
+        answer(&mut play, &task);
+        args = vec!["resume".to_owned(), task];
     }
-
-    fn run_to_end(
-        mut self,
-        mut ran: Ran,
-        crash: Option<(Crash, Power)>,
-        mut per_process: Vec<u64>,
-    ) -> Outcome {
-        for _ in 0..MAX_COMMANDS {
-            match ran.code {
-                Some(0) => {
-                    let last: Value =
-                        serde_json::from_str(ran.stdout.lines().last().unwrap()).unwrap();
-                    return self.outcome(&last["data"], per_process);
-                }
-                Some(2) if ran.stderr.contains("is already done") => {
-                    // It was killed right after its last commit: the result is already stored.
-                    let task = self.task(&mut per_process).expect("a finished task exists");
-                    let result = self.step(&["result", &task], None, &mut per_process);
-                    return self
-                        .outcome(&serde_json::from_str(&result.stdout).unwrap(), per_process);
-                }
-                Some(3) => {
-                    let task = self.task(&mut per_process).expect("a blocked task exists");
-                    self.send(&task, crash, &mut per_process);
-                    // A killed `answer` may have been stored. Answering twice does no harm.
-                    while self
-                        .step(&["answer", &task, "blue"], crash, &mut per_process)
-                        .code
-                        .is_none()
-                    {}
-                    ran = self.step(&["resume", &task, "--json"], crash, &mut per_process);
-                }
-                None => {
-                    ran = match self.task(&mut per_process) {
-                        Some(task) => {
-                            self.step(&["resume", &task, "--json"], crash, &mut per_process)
-                        }
-                        None => {
-                            self.step(&["run", "paint the door", "--json"], crash, &mut per_process)
-                        }
-                    };
-                }
-                Some(code) => panic!("unexpected exit {code}: {}\n{}", ran.stdout, ran.stderr),
-            }
-        }
-        panic!("the task does not come to an end");
+    for name in ["reached", "go"] {
+        std::fs::remove_file(workspace.join(name)).unwrap();
     }
+    std::fs::remove_file(hold).unwrap();
+    let task = play.task(RUN.goal).expect("the task was begun");
+    let ran = play.step(&["resume", &task, "--json"]);
+    let result = play.run_to_end(ran, &RUN, answer);
+    outcome(play, &result)
+}
 
-    pub fn step(
-        &mut self,
-        args: &[&str],
-        crash: Option<(Crash, Power)>,
-        per_process: &mut Vec<u64>,
-    ) -> Ran {
-        let ran = self.windlass(args, crash);
-        per_process.push(ran.commits);
-        ran
-    }
+fn prepared(crash: Option<(Crash, Power)>) -> Play {
+    let machine = Machine::talking_to(ModelServer::start(SCRIPT));
+    std::fs::write(machine.workspace().join("notes.txt"), "an old note\n").unwrap();
+    Play::new(machine, crash)
+}
 
-    pub fn task(&mut self, per_process: &mut Vec<u64>) -> Option<String> {
-        let listed = self.step(&["tasks", "--json"], None, per_process);
-        let first = listed.stdout.lines().next()?.to_owned();
-        let task: Value = serde_json::from_str(&first).unwrap();
-        Some(task["task_id"].as_str().unwrap().to_owned())
-    }
+/// A person who sends a message and then answers.
+fn answer(play: &mut Play, task: &str) {
+    send(play, task);
+    play.answer(task, "blue");
+}
 
-    /// Sends a message exactly once. If the sender was killed, it is sent again only if it was not stored.
-    fn send(&mut self, task: &str, crash: Option<(Crash, Power)>, per_process: &mut Vec<u64>) {
-        let words = "and be quick";
-        while self.step(&["send", task, words], crash, per_process).code.is_none() {
-            let store = Store::open(self.data(), Options::default()).unwrap();
-            let waiting = store.mailbox().pending(task.parse().unwrap()).unwrap();
-            if waiting.iter().any(|one| one.content == words) {
-                return;
-            }
+/// Sends a message exactly once. If the sender was killed, it is sent again only if it was not stored.
+fn send(play: &mut Play, task: &str) {
+    let words = "and be quick";
+    while play.step(&["send", task, words]).code.is_none() {
+        let store = Store::open(play.machine.data(), Options::default()).unwrap();
+        let waiting = store.mailbox().pending(task.parse().unwrap()).unwrap();
+        if waiting.iter().any(|one| one.content == words) {
+            return;
         }
     }
+}
 
-    fn outcome(self, result: &Value, per_process: Vec<u64>) -> Outcome {
-        let requests = self.server.requests();
-        let messages = requests.last().unwrap().messages();
-        let (losses, conversation): (Vec<_>, Vec<_>) = messages
-            .into_iter()
-            .map(|message| masked(&message.raw))
-            .partition(|message| message.contains("The sandbox was restarted"));
-        let mut files = files(&self.workspace());
-        let mut counted = |name: String| files.remove(&name).map_or(0, |text| text.lines().count());
-        let effects = (1..=COMMANDS).map(|n| counted(format!("effect-{n}"))).collect();
-        Outcome {
-            effects,
-            losses: losses.len(),
-            commits: per_process.iter().sum(),
-            per_process,
-            result: comparable(result),
-            files,
-            conversation,
-        }
+fn outcome(play: Play, result: &Value) -> Outcome {
+    let requests = play.machine.server.requests();
+    let messages = requests.last().unwrap().messages();
+    let (losses, conversation): (Vec<_>, Vec<_>) = messages
+        .into_iter()
+        .map(|message| masked(&message.raw))
+        .partition(|message| ENDS.iter().any(|end| message.contains(end)));
+    let mut files = files(&play.machine.workspace());
+    let mut counted = |name: String| files.remove(&name).map_or(0, |text| text.lines().count());
+    let effects = (1..=COMMANDS).map(|n| counted(format!("effect-{n}"))).collect();
+    Outcome {
+        effects,
+        losses: losses.len(),
+        commits: play.per_process.iter().sum(),
+        per_process: play.per_process,
+        result: comparable(result),
+        files,
+        conversation,
     }
 }
 
 impl Outcome {
-    /// Before and after every commit of every process.
-    pub fn crash_points(&self) -> Vec<Crash> {
-        let processes = self.per_process.iter().enumerate();
-        processes
-            .flat_map(|(process, &commits)| {
-                (1..=commits).flat_map(move |commit| {
-                    [CommitPhase::Before, CommitPhase::After].map(|phase| Crash {
-                        process,
-                        commit,
-                        phase,
-                    })
-                })
-            })
-            .collect()
+    /// Before and after every commit of every process, each also with a power failure.
+    pub fn crash_points(&self) -> Vec<(Crash, Power)> {
+        let moment = |power| [CommitPhase::Before, CommitPhase::After].map(|phase| (phase, power));
+        points(&self.per_process, [Power::Stays, Power::Fails].map(moment).as_flattened())
     }
 
     pub fn same_as(&self, unbroken: &Self) -> Result<(), String> {
-        let differs = |what: &str, this: &dyn std::fmt::Debug, that: &dyn std::fmt::Debug| {
-            Err(format!("{what} differs:\n  {this:?}\ninstead of\n  {that:?}"))
-        };
         if self.result != unbroken.result {
             return differs("the result", &self.result, &unbroken.result);
         }
@@ -254,7 +188,11 @@ impl Outcome {
         }
         // If nobody knows whether a background command started, it is reported only as an unknown outcome.
         if self.losses != 1 && (self.losses, unknown) != (0, 1) {
-            return differs("how often the lost command was reported", &self.losses, &1);
+            return differs(
+                "how often the end of the background command was reported",
+                &self.losses,
+                &1,
+            );
         }
         let missing = self.effects.iter().filter(|&&times| times == 0).count();
         if self.effects.iter().any(|&times| times > 1) || missing > unknown || unknown > 1 {

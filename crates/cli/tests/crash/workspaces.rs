@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use windlass_store::CommitPhase;
-use windlass_testkit::ModelServer;
+use windlass_testkit::{ModelServer, by_hand};
 
-use crate::flow::{Kill, KillMoment, by_hand, install_git};
-use crate::machine::{Crash, Machine, Power, Ran};
+use crate::git::{Kill, KillMoment, Unbroken, install_git};
+use crate::machine::{Machine, Power};
+use crate::play::Play;
 
 const WARM: &str = "
 worktree: {reuse: 1, setup: 'mkdir -p build; echo up > build/log'}
@@ -59,173 +60,114 @@ pub struct Outcome {
     ends: Vec<String>,
 }
 
-pub struct Unbroken {
-    outcome: Outcome,
-    per_process: Vec<u64>,
-    git_commands: usize,
-}
-
-impl Unbroken {
-    /// Before every commit; and around every git command that changes something.
-    pub fn points(&self) -> Vec<Kill> {
-        let mut points = Vec::new();
-        for (process, &commits) in self.per_process.iter().enumerate() {
-            for commit in 1..=commits {
-                let crash = Crash { process, commit, phase: CommitPhase::Before };
-                points.push(Kill::Commit(crash, Power::Stays));
-            }
-        }
-        for number in 1..=self.git_commands {
-            let moments = [KillMoment::During, KillMoment::After];
-            points.extend(moments.map(|moment| Kill::Git(number, moment)));
-        }
-        points
-    }
-}
-
 /// Plays them unbroken.
-pub fn unbroken() -> Unbroken {
-    let mut play = Play::new(None);
-    let ends = play.work();
-    let count = std::fs::read_to_string(play.machine.bin().join("count")).unwrap();
-    Unbroken {
-        git_commands: count.trim().parse().unwrap(),
-        per_process: std::mem::take(&mut play.per_process),
-        outcome: play.outcome(ends),
-    }
+pub fn unbroken() -> Unbroken<Outcome> {
+    Unbroken::play(prepared(None), finish)
+}
+
+/// Before every commit; and around every git command that changes something.
+pub fn points(unbroken: &Unbroken<Outcome>) -> Vec<Kill> {
+    unbroken
+        .points(&[(CommitPhase::Before, Power::Stays)], &[KillMoment::During, KillMoment::After])
 }
 
 /// Plays them killed at one point; what is different from the unbroken runs.
-pub fn play(kill: Kill, unbroken: &Unbroken) -> Result<(), String> {
-    let mut play = Play::new(Some(kill));
-    let ends = play.work();
-    let outcome = play.outcome(ends);
-    match outcome == unbroken.outcome {
-        true => Ok(()),
-        false => Err(format!(
-            "workspaces killed at {kill:?}: {outcome:#?}\nin place of\n{:#?}",
-            unbroken.outcome
-        )),
-    }
+pub fn play(kill: Kill, unbroken: &Unbroken<Outcome>) -> Result<(), String> {
+    unbroken.compare(kill, &finish(&mut prepared(Some(kill))))
 }
 
-struct Play {
-    machine: Machine,
-    crash: Option<(Crash, Power)>,
-    per_process: Vec<u64>,
+fn prepared(kill: Option<Kill>) -> Play {
+    let machine = Machine::talking_to(ModelServer::start("replies: []"));
+    let top = machine.workspace();
+    let files = top.join(".windlass/workflows");
+    std::fs::create_dir_all(&files).unwrap();
+    std::fs::write(files.join("warm.yaml"), WARM).unwrap();
+    std::fs::write(files.join("made.yaml"), MADE).unwrap();
+    std::fs::write(top.join(".gitignore"), "build/\nmade/\n").unwrap();
+    std::fs::write(top.join("start.txt"), "start\n").unwrap();
+    std::fs::write(top.join("take-back.sh"), TAKE_BACK).unwrap();
+    std::fs::create_dir(top.join("made")).unwrap();
+    by_hand(&top, "git init -q -b main; git config user.name Ada; git config user.email a@b.c");
+    by_hand(&top, "git add -A; git commit -qm start; git init -q --bare ../origin");
+    by_hand(&top, "git remote add origin $(cd ../origin; pwd)");
+    let crash = install_git(&machine, kill);
+    std::fs::write(machine.bin().join("gh"), GH).unwrap();
+    by_hand(&machine.bin(), "chmod +x gh");
+    let mut play = Play::new(machine, crash);
+    play.look(&["trust", "--yes"]);
+    play
 }
 
-impl Play {
-    fn new(kill: Option<Kill>) -> Self {
-        let machine = Machine::talking_to(ModelServer::start("replies: []"));
-        let top = machine.workspace();
-        let files = top.join(".windlass/workflows");
-        std::fs::create_dir_all(&files).unwrap();
-        std::fs::write(files.join("warm.yaml"), WARM).unwrap();
-        std::fs::write(files.join("made.yaml"), MADE).unwrap();
-        std::fs::write(top.join(".gitignore"), "build/\nmade/\n").unwrap();
-        std::fs::write(top.join("start.txt"), "start\n").unwrap();
-        std::fs::write(top.join("take-back.sh"), TAKE_BACK).unwrap();
-        std::fs::create_dir(top.join("made")).unwrap();
-        by_hand(&top, "git init -q -b main; git config user.name Ada; git config user.email a@b.c");
-        by_hand(&top, "git add -A; git commit -qm start; git init -q --bare ../origin");
-        by_hand(&top, "git remote add origin $(cd ../origin; pwd)");
-        let crash = install_git(&machine, kill);
-        std::fs::write(machine.bin().join("gh"), GH).unwrap();
-        by_hand(&machine.bin(), "chmod +x gh");
-        let mut play = Self { machine, crash, per_process: Vec::new() };
-        play.look(&["trust", "--yes"]);
-        play
-    }
+/// The last run of a workflow, if it is the one that is wanted.
+fn status(play: &mut Play, workflow: &str, title: &str) -> Option<Value> {
+    let shown = play.look(&["workflow", "status", workflow, "--json"]);
+    let view: Value =
+        (shown.code == Some(0)).then(|| serde_json::from_str(&shown.stdout))?.unwrap();
+    (view["title"] == title).then_some(view)
+}
 
-    /// A command line that may be killed.
-    fn step(&mut self, args: &[&str]) -> Ran {
-        let ran = self.machine.windlass(args, self.crash);
-        self.per_process.push(ran.commits);
-        ran
-    }
-
-    /// One that is not.
-    fn look(&mut self, args: &[&str]) -> Ran {
-        let ran = self.machine.windlass(args, None);
-        self.per_process.push(0);
-        ran
-    }
-
-    /// Runs all of them to their ends; how each ended.
-    fn work(&mut self) -> Vec<String> {
-        RUNS.map(|(workflow, title)| self.run(workflow, title)).to_vec()
-    }
-
-    /// The last run of a workflow, if it is the one that is wanted.
-    fn status(&mut self, workflow: &str, title: &str) -> Option<Value> {
-        let shown = self.look(&["workflow", "status", workflow, "--json"]);
-        let view: Value =
-            (shown.code == Some(0)).then(|| serde_json::from_str(&shown.stdout))?.unwrap();
-        (view["title"] == title).then_some(view)
-    }
-
-    fn run(&mut self, workflow: &str, title: &str) -> String {
-        // Pull requests are opened outside of a sandbox here: `gh` and the remote are not in it.
-        let begin = [
-            "workflow",
-            "run",
-            workflow,
-            title,
-            "-q",
-            "--permission-profile",
-            "trusted",
-            "--sandbox",
-            "host",
-        ];
-        let mut ran = self.step(&begin);
-        for _ in 0..MAX_COMMANDS {
-            let Some(view) = self.status(workflow, title) else {
-                ran = self.step(&begin);
-                continue;
-            };
-            if view["status"] == "done" {
-                return ends(&view);
-            }
-            assert!(!matches!(ran.code, Some(1)), "{}", ran.stderr);
-            if ran.code == Some(3) {
-                let run = view["run"].as_str().unwrap().to_owned();
-                let asked = self.look(&["inbox", "--json"]).stdout;
-                assert!(
-                    asked.is_empty() || asked.contains("git push"),
-                    "only publishing is asked about: {asked}"
-                );
-                // A killed `answer` may have been stored; a second one is refused, and the first counts.
-                while self.step(&["answer", &run, "Allow"]).code.is_none() {}
-            }
-            ran = self.step(&["workflow", "resume", workflow, "-q", "--sandbox", "host"]);
+/// Runs one of them to its end; how it ended.
+fn run(play: &mut Play, workflow: &str, title: &str) -> String {
+    // Pull requests are opened outside of a sandbox here: `gh` and the remote are not in it.
+    let begin = [
+        "workflow",
+        "run",
+        workflow,
+        title,
+        "-q",
+        "--permission-profile",
+        "trusted",
+        "--sandbox",
+        "host",
+    ];
+    let mut ran = play.step(&begin);
+    for _ in 0..MAX_COMMANDS {
+        let Some(view) = status(play, workflow, title) else {
+            ran = play.step(&begin);
+            continue;
+        };
+        if view["status"] == "done" {
+            return ends(&view);
         }
-        panic!("`{title}` does not come to an end: {}", ran.stderr);
+        assert!(!matches!(ran.code, Some(1)), "{}", ran.stderr);
+        if ran.code == Some(3) {
+            let run = view["run"].as_str().unwrap().to_owned();
+            let asked = play.look(&["inbox", "--json"]).stdout;
+            assert!(
+                asked.is_empty() || asked.contains("git push"),
+                "only publishing is asked about: {asked}"
+            );
+            play.answer(&run, "Allow");
+        }
+        ran = play.step(&["workflow", "resume", workflow, "-q", "--sandbox", "host"]);
     }
+    panic!("`{title}` does not come to an end: {}", ran.stderr);
+}
 
-    fn outcome(self, ends: Vec<String>) -> Outcome {
-        let top = self.machine.workspace();
-        let worktrees = self.machine.data().with_file_name("data-worktrees");
-        let left = by_hand(
+/// Runs all of them to their ends.
+fn finish(play: &mut Play) -> Outcome {
+    let ends = RUNS.map(|(workflow, title)| run(play, workflow, title)).to_vec();
+    let top = play.machine.workspace();
+    let worktrees = play.machine.data().with_file_name("data-worktrees");
+    let left = by_hand(
+        &top,
+        &format!(
+            "git for-each-ref refs/heads --format='%(refname)'; git worktree list | wc -l; \
+             git status --porcelain; find .git -name '*.lock' ! -name 'windlass*'; \
+             git -C ../origin for-each-ref | wc -l; \
+             cd {}; find . -mindepth 2 -maxdepth 3 ! -name .git | sed 's/-[0-9a-f]*\\///' | sort",
+            worktrees.display()
+        ),
+    );
+    Outcome {
+        tree: by_hand(
             &top,
-            &format!(
-                "git for-each-ref refs/heads --format='%(refname)'; git worktree list | wc -l; \
-                 git status --porcelain; find .git -name '*.lock' ! -name 'windlass*'; \
-                 git -C ../origin for-each-ref | wc -l; \
-                 cd {}; find . -mindepth 2 -maxdepth 3 ! -name .git | sed 's/-[0-9a-f]*\\///' | sort",
-                worktrees.display()
-            ),
-        );
-        Outcome {
-            tree: by_hand(
-                &top,
-                "git ls-tree -r --name-only main; cat second.txt made/out.txt; \
-                 git -C ../origin log --all --format=%s | sort; git log --format=%s main | sort",
-            ),
-            left,
-            opened: std::fs::read_to_string(self.machine.bin().join("opened")).unwrap_or_default(),
-            ends,
-        }
+            "git ls-tree -r --name-only main; cat second.txt made/out.txt; \
+             git -C ../origin log --all --format=%s | sort; git log --format=%s main | sort",
+        ),
+        left,
+        opened: std::fs::read_to_string(play.machine.bin().join("opened")).unwrap_or_default(),
+        ends,
     }
 }
 

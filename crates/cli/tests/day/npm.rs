@@ -51,8 +51,8 @@ fn a_day_in_an_npm_project() {
     assert_eq!(results[3], format!("ok {}/padded\n", program.real_workspace()));
     let task = program.task();
     run_in(&program, place, &["answer", &task, "Deny: not today", "--resume", "-q"]).expect(0);
-    let told = program.server.requests().last().unwrap().json().to_string();
-    assert!(told.contains("DENIED") && told.contains("not today"), "{told}");
+    let sent_text = program.server.requests().last().unwrap().json().to_string();
+    assert!(sent_text.contains("DENIED") && sent_text.contains("not today"), "{sent_text}");
     assert_eq!(by_hand(&program, place, "git ls-remote origin | wc -l"), "0\n");
     let log = by_hand(&program, place, "git log -1 --format='%an %s' --name-only");
     assert_eq!(log, "Ada L Pad before measuring\n\nindex.js\npackage-lock.json\npackage.json\n");

@@ -12,6 +12,8 @@ mod spine;
 mod owners;
 #[path = "../it/long_agents.rs"]
 mod long_agents;
+#[path = "../it/long_budgets.rs"]
+mod long_budgets;
 #[path = "../it/long_compaction.rs"]
 mod long_compaction;
 #[path = "../it/long_summaries.rs"]

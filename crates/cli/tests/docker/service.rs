@@ -16,7 +16,7 @@ fn serve(world: &World) -> Process {
     Process::start(command)
 }
 
-/// Must show 4 of issue 8: the service is killed while five containers run.
+/// The service is killed while five containers run.
 #[tokio::test(flavor = "multi_thread")]
 async fn tasks_of_a_killed_service_continue_and_leave_no_container() {
     let script = "

@@ -168,8 +168,8 @@ fn a_sub_agents_question_names_its_label() {
 }
 
 #[test]
-fn a_person_who_looks_elsewhere_is_told_where_they_want_it() {
-    let heard = |setting: &str| {
+fn a_person_who_looks_elsewhere_is_notified_as_they_configured() {
+    let output_with = |setting: &str| {
         let program = removing();
         let directory = program.data.path().join(".config/windlass");
         std::fs::create_dir_all(&directory).unwrap();
@@ -179,9 +179,9 @@ fn a_person_who_looks_elsewhere_is_told_where_they_want_it() {
         terminal.types("y\n");
         terminal.end().0
     };
-    assert!(!heard("").contains('\u{7}'));
-    assert_eq!(heard("[ui]\nnotify = \"bell\"\n").matches('\u{7}').count(), 2);
-    let told = heard("[ui]\nnotify = \"osc9\"\n");
-    assert!(told.contains("\u{1b}]9;windlass: a question waits\u{7}"), "{told:?}");
-    assert!(told.contains("\u{1b}]9;windlass: the task is done\u{7}"), "{told:?}");
+    assert!(!output_with("").contains('\u{7}'));
+    assert_eq!(output_with("[ui]\nnotify = \"bell\"\n").matches('\u{7}').count(), 2);
+    let output = output_with("[ui]\nnotify = \"osc9\"\n");
+    assert!(output.contains("\u{1b}]9;windlass: a question waits\u{7}"), "{output:?}");
+    assert!(output.contains("\u{1b}]9;windlass: the task is done\u{7}"), "{output:?}");
 }

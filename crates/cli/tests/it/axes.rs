@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::chat::Open;
-use crate::program::Program;
+use crate::program::{Program, Ran};
 
 const REPLIES: &str = "replies: [{say: one}, {say: two}, {say: three}]";
 
@@ -284,4 +284,28 @@ replies:
         assert!(sent.contains(words), "{words}: {sent}");
     }
     assert!(!tools(&last).contains(&"write".to_owned()));
+}
+
+/// MS-004: a change is meant for the directory in which it is made.
+#[test]
+fn mode_never_changes_a_session_of_another_directory() {
+    let program = talking();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let there = |args: &[&str]| -> Ran {
+        program.command(args).current_dir(elsewhere.path()).output().unwrap().into()
+    };
+    for args in [&["mode"][..], &["mode", "log"], &["mode", "set", "build"]] {
+        let refused = there(args).expect(2);
+        assert!(refused.stderr.contains("there is no session of `/"), "{refused:?}");
+    }
+    there(&["run", "count", "-q"]).expect(0);
+    let set = there(&["mode", "set", "--permission-profile", "trusted"]).expect(0);
+    let directory = elsewhere.path().canonicalize().unwrap();
+    assert!(set.stderr.contains(&format!(" in {} “count”", directory.display())), "{set:?}");
+    assert_eq!(program.mode_json()["permissionProfile"], "normal", "that of the conversation here");
+    let session = program.windlass(&["sessions", "--json"]).expect(0).json_lines().pop().unwrap();
+    let session = session["session_id"].as_str().unwrap();
+    let set = there(&["mode", "set", "build", "--session", session]).expect(0);
+    assert!(set.stderr.contains(&format!(" in {} “hello”", program.real_workspace())), "{set:?}");
+    assert_eq!(program.mode_json()["workMode"], "build");
 }

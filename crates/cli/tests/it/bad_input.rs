@@ -54,11 +54,63 @@ fn a_workspace_that_is_not_there() {
     insta::assert_snapshot!(error(&program(), &["run", "x", "--workspace", "nowhere"]));
 }
 
+/// A text that begins with `-` is no option: it is named whole, with what to do.
+#[test]
+fn a_text_that_begins_with_a_dash_is_named_whole() {
+    let program = program();
+    for args in [["run", "- list item"], ["run", "-- every file"], ["run", "-5 degrees"]] {
+        let error = program.windlass(&args).expect(2).stderr;
+        assert!(error.contains(&format!("unexpected argument `{}` found", args[1])), "{error}");
+        assert!(error.contains("put `--` before a text that begins with `-`"), "{error}");
+    }
+    let option = program.windlass(&["run", "-x"]).expect(2).stderr;
+    assert!(!option.contains("before a text"), "{option}");
+    for args in [["prune", "--older-than", "-1d"], ["tasks", "--limit", "-1"]] {
+        let error = program.windlass(&args).expect(2).stderr;
+        assert!(error.contains(&format!("invalid value `{}`", args[2])), "{error}");
+    }
+}
+
 #[test]
 fn a_workspace_that_is_a_file() {
     let program = program();
     std::fs::write(program.workspace().join("file"), "").unwrap();
     insta::assert_snapshot!(error(&program, &["run", "x", "--workspace", "file"]));
+}
+
+/// Nothing is begun that could not be carried out.
+#[test]
+fn a_file_where_tasks_keep_their_own_files() {
+    let program = program();
+    std::fs::write(program.workspace().join(".windlass"), "").unwrap();
+    insta::assert_snapshot!(error(&program, &["run", "x"]), @r"
+    error: workspace `.` cannot be used: its `.windlass`, where tasks keep their files, is not a directory
+
+    hint: name a directory that exists and that you can write to with `--workspace DIR`
+    ");
+    assert_eq!(program.windlass(&["tasks", "--json"]).expect(0).stdout, "");
+}
+
+/// No sandbox could use it: that is not proposed.
+#[test]
+fn a_task_whose_directory_was_removed_names_it() {
+    let program = Program::playing("replies: [{ask_user: {question: sure?}}, {say: done}]");
+    let inner = program.workspace().join("inner");
+    std::fs::create_dir(&inner).unwrap();
+    program.windlass(&["run", "x", "--workspace", "inner"]).expect(3);
+    program.windlass(&["answer", &program.task(), "yes"]).expect(0);
+    std::fs::remove_dir_all(&inner).unwrap();
+    for more in [&[][..], &["--sandbox", "host"]] {
+        let task = program.task();
+        let refused = program.windlass(&[&["resume", &task], more].concat()).expect(2);
+        let gone =
+            format!("directory `{}/inner` does not exist any more", program.real_workspace());
+        assert!(refused.stderr.contains(&gone), "{refused:?}");
+        let remedy = format!("make it usable again, or end the task with `windlass cancel {task}`");
+        assert!(refused.stderr.contains(&remedy), "{refused:?}");
+    }
+    std::fs::create_dir(&inner).unwrap();
+    program.windlass(&["resume", &program.task(), "-q"]).expect(0);
 }
 
 /// The directory is what is wrong, not a file that may be in it.
@@ -97,6 +149,35 @@ fn a_command_runs_in_a_directory_and_not_in_a_file() {
 fn a_workspace_that_cannot_be_written_to() {
     // Root can write anywhere except where nobody can.
     insta::assert_snapshot!(error(&program(), &["run", "x", "--workspace", "/proc"]));
+}
+
+/// A directory is made for work, and not for a look at one whose name is mistyped.
+#[test]
+fn looking_makes_no_data_directory_that_a_flag_names() {
+    let program = program();
+    let named = program.data.path().join("tyop").display().to_string();
+    for args in [&["tasks"][..], &["show"], &["inbox"], &["resume"], &["prune"]] {
+        let refused = program.windlass(&[&["--data", &named], args].concat()).expect(2);
+        assert!(refused.stderr.contains(&format!("`{named}` does not exist")), "{refused:?}");
+    }
+    assert!(!Path::new(&named).exists());
+    program.windlass(&["--data", &named, "run", "x", "-q"]).expect(3);
+    program.windlass(&["--data", &named, "tasks"]).expect(0);
+    let file = program.workspace().join("file").display().to_string();
+    std::fs::write(&file, "").unwrap();
+    let refused = program.windlass(&["--data", &file, "tasks"]).expect(2);
+    assert!(refused.stderr.contains("not a directory"), "{refused:?}");
+}
+
+/// The specification of these variables says so, as for the configuration.
+#[test]
+fn a_relative_xdg_data_home_is_ignored() {
+    let program = program();
+    let mut command = program.command(&["tasks"]);
+    command.env_remove("WINDLASS_DATA").env("XDG_DATA_HOME", "relative");
+    Ran::from(command.output().unwrap()).expect(0);
+    assert!(program.data.path().join(".local/share/windlass").is_dir());
+    assert!(!program.workspace().join("relative").exists());
 }
 
 #[test]
@@ -294,7 +375,7 @@ fn a_goal_that_is_too_long() {
 }
 
 #[test]
-fn a_goal_that_is_no_text() {
+fn a_goal_that_is_not_text() {
     let program = program();
     std::fs::write(program.workspace().join("picture"), b"\xff\xfe\x00").unwrap();
     let from_file = error(&program, &["run", "@picture"]);
@@ -314,17 +395,15 @@ fn a_recording_that_cannot_be_written_is_refused_at_once() {
 #[test]
 fn a_result_that_does_not_fit_on_the_disk() {
     let program = program();
-    let mut command = program.command(&["config"]);
-    command.stdout(std::fs::File::options().write(true).open("/dev/full").unwrap());
-    let ran: crate::program::Ran = command.output().unwrap().into();
-    insta::assert_snapshot!(
-        ran.expect(2)
-            .stderr
-            .lines()
-            .skip_while(|line| line.starts_with("notice"))
-            .collect::<Vec<_>>()
-            .join("\n")
-    );
+    let said = |name: &str| {
+        let mut command = program.command(&[name]);
+        command.stdout(std::fs::File::options().write(true).open("/dev/full").unwrap());
+        let ran = Ran::from(command.output().unwrap()).expect(2);
+        let lines = ran.stderr.lines().skip_while(|line| line.starts_with("notice"));
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    insta::assert_snapshot!(said("config"));
+    assert_eq!(said("man"), said("config"));
 }
 
 #[test]
@@ -355,4 +434,145 @@ fn a_recording_in_place_of_something_else() {
     for _ in 0..2 {
         program.windlass(&["run", "x", "-q", "--record", "tape.yaml"]).expect(3);
     }
+}
+
+#[test]
+fn hidden_characters_of_a_mistyped_line_are_escaped() {
+    let program = Program::playing("replies: []");
+    let refused = program.windlass(&["tasks", "--no\u{202e}pe"]).expect(2).stderr;
+    assert!(refused.contains(r"\u{202E}"), "{refused}");
+    assert!(!refused.contains('\u{202e}'), "{refused}");
+}
+
+/// A directory that a command only looks into must exist as well, and none is made for a mistyped name.
+#[test]
+fn a_project_directory_that_is_not_there_is_refused() {
+    let program = program();
+    std::fs::write(program.workspace().join("file"), "").unwrap();
+    for line in [
+        "config",
+        "models",
+        "doctor",
+        "skills list",
+        "skills new x",
+        "mcp list",
+        "plan list",
+        "plan new x",
+        "schedule add --start x --every 10m",
+    ] {
+        for (place, words) in
+            [("nowhere", "there is no such directory"), ("file", "not a directory")]
+        {
+            let args: Vec<&str> = line.split(' ').chain(["--workspace", place]).collect();
+            let refused = error(&program, &args);
+            let words = format!("error: invalid value `{place}` for `--workspace <DIR>`: {words}");
+            assert!(refused.starts_with(&words), "{line}: {refused}");
+        }
+    }
+    assert!(!program.workspace().join("nowhere").exists());
+}
+
+#[test]
+fn a_number_that_is_too_large_is_called_so() {
+    let program = program();
+    for option in ["--max-iterations", "--timeout", "--context-window"] {
+        let refused = error(&program, &["run", "x", option, "99999999999999999999"]);
+        assert!(refused.contains(&format!("for `{option} <")), "{refused}");
+        assert!(refused.contains(": too large\n"), "{refused}");
+    }
+}
+
+#[test]
+fn continuing_without_a_goal_begins_with_the_error() {
+    let program = program();
+    program.windlass(&["run", "x", "--json"]).expect(3);
+    let refused = error(&program, &["run", "--continue"]);
+    assert!(refused.starts_with("error: the goal is empty\n"), "{refused}");
+}
+
+#[test]
+fn a_profile_without_consent_is_named_as_it_was_given() {
+    let refused = error(&program(), &["run", "x", "--permission-profile", "unrestricted"]);
+    let words = "error: --permission-profile `unrestricted`: `unrestricted` is not allowed";
+    assert!(refused.starts_with(words), "{refused}");
+}
+
+#[test]
+fn hidden_characters_of_an_error_are_escaped_once() {
+    let refused = error(&program(), &["permissions", "allow", "\u{1b}"]);
+    assert!(refused.starts_with("error: `\\x1b` is not a pattern of a command\n"), "{refused}");
+}
+
+#[test]
+fn times_that_no_schedule_can_have() {
+    let program = program();
+    let refused = |option, value| {
+        let error = error(&program, &["schedule", "add", "--start", "x", option, value]);
+        error.lines().next().unwrap_or_default().to_owned()
+    };
+    let lines = [
+        refused("--cron", "99 * * * *"),
+        refused("--every", "0s"),
+        refused("--every", "soon"),
+        refused("--daily", "25:00"),
+    ];
+    insta::assert_snapshot!(lines.join("\n"), @r"
+    error: `99 * * * *` is not a cron line like `30 9 * * 1-5`: value must be in range 0 to 59; found 99
+    error: `0s` is not longer than 0 s
+    error: `soon` is not a length of time
+    error: `25:00` cannot be read
+    ");
+}
+
+#[test]
+fn an_address_that_is_none() {
+    let refused = error(&program(), &["serve", "--listen", "nonsense"]);
+    let words = "error: invalid value `nonsense` for `--listen <ADDRESS>`: \
+                 not an address and port such as `127.0.0.1:7878`";
+    assert!(refused.starts_with(words), "{refused}");
+}
+
+/// Whatever cannot be read or written, the error ends with what to do.
+#[test]
+fn a_file_in_the_way_is_named_with_what_to_do() {
+    let program = program();
+    std::fs::write(program.workspace().join(".windlass"), "").unwrap();
+    let refused = error(&program, &["plan", "new", "x"]);
+    assert!(refused.contains(".windlass/plans/x/plan.json` cannot be written"), "{refused}");
+    assert!(refused.contains("\nhint: "), "{refused}");
+    let configuration = program.data.path().join(".config/windlass/config.toml");
+    std::fs::create_dir_all(&configuration).unwrap();
+    let refused = error(&program, &["config", "set", "models.smart", "openai/x"]);
+    assert!(refused.contains("config.toml` cannot be read: it is not a regular file"), "{refused}");
+    assert!(refused.contains("\nhint: make it a text file"), "{refused}");
+}
+
+#[test]
+fn a_script_that_is_not_text() {
+    let program = program();
+    std::fs::write(program.workspace().join("tape.yaml"), b"\xff\xfe").unwrap();
+    let refused = error(&program, &["run", "x", "--model", "script:tape.yaml"]);
+    let words = "error: cannot use the script `tape.yaml`: it is not text in UTF-8\n";
+    assert!(refused.starts_with(words), "{refused}");
+}
+
+/// No agent can repair what keeps its own task from being written.
+#[test]
+fn doctor_offers_no_agent_where_the_data_cannot_be_opened() {
+    let program = program();
+    std::fs::write(program.workspace().join("file"), "").unwrap();
+    let checked = program.windlass(&["doctor", "--data", "file"]).expect(1);
+    assert!(checked.stdout.starts_with("wrong    store"), "{checked:?}");
+    assert!(!checked.stderr.contains("heal"), "{checked:?}");
+}
+
+#[test]
+fn a_database_that_may_not_be_read() {
+    let program = program();
+    by_nobody(&program, &["tasks"]).expect(0);
+    allow(&program.data_directory().join("windlass.db"), 0o000);
+    let refused = by_nobody(&program, &["tasks"]).expect(2).stderr;
+    let words = "windlass.db` cannot be read or written\n  caused by: permission denied\n";
+    assert!(refused.contains(words), "{refused}");
+    assert!(refused.contains("windlass.db` readable and writable for you"), "{refused}");
 }

@@ -106,7 +106,7 @@ fn windlass(program: &Program, args: &[&str]) -> Ran {
     command.env("WINDLASS_BROWSER", needed("WINDLASS_TEST_CHROMIUM")).output().unwrap().into()
 }
 
-/// Must show 1 and 2: a model that cannot see finds the right button by the view alone; the form is sent after a
+/// A model that cannot see finds the right button by the view alone; the form is sent after a
 /// permission, in a browser that was started again. ES-007, ES-032, ES-190, ES-249, ES-260, ES-261
 #[test]
 fn a_model_without_vision_orders_by_the_view_and_a_permission() {
@@ -158,7 +158,7 @@ fn a_model_without_vision_orders_by_the_view_and_a_permission() {
     assert!(tools.contains("\"browser\""), "{tools}");
 }
 
-/// Must show 2: one that can see gets the picture. ES-249, ES-305
+/// One that can see gets the picture. ES-249, ES-305
 #[test]
 fn a_model_with_vision_gets_the_picture_and_the_result_names_it() {
     let shop = shop();

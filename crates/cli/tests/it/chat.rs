@@ -66,6 +66,22 @@ impl Open {
     }
 }
 
+/// What a turn leaves running ends with the turn; the person and the agent read that, and nothing was lost.
+#[test]
+fn a_background_command_is_said_to_end_with_its_turn() {
+    let program = Program::playing(
+        "replies: [{bash: {command: sleep 600, background: true}}, {say: one}, {say: two}]",
+    );
+    let args = ["--mode", "build", "--permission-profile", "trusted"];
+    program.chat(&args, "start it\nlook\n").expect(0);
+    let end = "stopped at the end of the turn";
+    let last = program.server.requests()[2].json().to_string();
+    assert!(last.contains(&format!("(`sleep 600`) has ended: {end}")), "{last}");
+    let events = program.windlass(&["events", &program.task()]).expect(0).stdout;
+    assert!(events.contains(&format!("sleep 600: {end}")), "{events}");
+    assert!(!events.contains("sandbox_lost"), "{events}");
+}
+
 /// Each message waits for the answer to the one before; the second has the first in its context.
 #[test]
 fn lines_of_a_pipe_are_a_conversation() {
@@ -91,7 +107,7 @@ fn a_conversation_is_continued_by_another_process() {
     let ran = program.chat(&["--continue"], "which number?\n").expect(0);
     assert_eq!(ran.stdout, "two\n");
     assert!(program.server.requests()[1].json().to_string().contains("4711"));
-    assert_eq!(program.mode_json()["workMode"], "research", "a mode is no single command");
+    assert_eq!(program.mode_json()["workMode"], "research", "a mode is not a single command");
     let fresh = program.chat(&[], "which number?\n").expect(0);
     assert_eq!(fresh.stdout, "one\n");
     assert!(!program.server.requests()[2].json().to_string().contains("4711"), "a new one");
@@ -147,6 +163,7 @@ fn a_wrong_mode_is_refused_with_what_is_allowed() {
     program.chat(&[], "hello\n").expect(0);
     for (args, words) in [
         (vec!["mode", "set", "party"], "allowed: chat, plan, build"),
+        (vec!["mode", "set", "party"], "hint: see `windlass mode set --help`"),
         (vec!["mode", "set", "build", "--scope", "someday"], "allowed: now, after-current-tool"),
         (vec!["mode", "set", "--control", "never"], "allowed: manual, assisted, autonomous"),
         (vec!["mode", "set", "--scope", "now"], "nothing to change"),
@@ -191,6 +208,26 @@ fn a_message_for_a_session_with_a_question_shows_the_question() {
     assert!(refused.stderr.contains("Answer with: windlass answer q_"), "{refused:?}");
     let answered = program.chat(&["--continue"], "blue\n").expect(0);
     assert_eq!(answered.stdout, "painted\n");
+}
+
+/// What answers nothing leaves the question as it was: shown again, and the exit code of a question.
+#[test]
+fn a_line_that_answers_nothing_leaves_the_question_open() {
+    let program = Program::playing("replies: [{say: hello}, {bash: rm -f nothing.txt}]");
+    let ran = program.chat(&["--mode", "build"], "hi\nremove\nthird\n").expect(3);
+    assert!(ran.stderr.contains("`third`"), "{ran:?}");
+    assert_eq!(ran.stderr.matches("1. Allow").count(), 2, "{ran:?}");
+}
+
+/// MS-199: what scripts made up is in no sum, and is named.
+#[test]
+fn cost_in_a_conversation_names_replies_of_scripts() {
+    let program = Program::playing("replies: []");
+    let script = program.workspace().join("script.yaml");
+    std::fs::write(&script, "replies: [{say: hello}]").unwrap();
+    let model = format!("script:{}", script.display());
+    let ran = program.chat(&["--model", &model], "hi\n/cost\n").expect(0);
+    assert!(ran.stdout.contains("Not counted: 1 replies of scripts"), "{ran:?}");
 }
 
 /// MS-057, MS-090: the whole of it in one conversation: a mode that changes in the middle of a running call, one
@@ -241,7 +278,7 @@ fn a_mode_changes_in_the_middle_of_a_running_call() {
 
 /// A task that is killed between a change and its effect: the change holds after it is resumed.
 #[test]
-fn a_change_survives_the_death_of_the_process_that_was_to_follow_it() {
+fn a_change_survives_the_death_of_the_process_that_follows_it() {
     let program =
         Program::playing("replies: [{bash: 'echo > started; cat go'}, {say: one}, {say: two}]");
     for pipe in ["started", "go"] {

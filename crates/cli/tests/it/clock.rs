@@ -49,8 +49,12 @@ fn schedules_are_added_listed_paused_resumed_and_removed() {
     assert_eq!(schedules(&program)[1]["state"], "paused");
     program.windlass(&["schedule", "resume", id]).expect(0);
     assert_eq!(schedules(&program)[1]["state"], "active");
+    let asked = program.chat(&[], "/schedule\n");
+    let shown = format!("{}{}", asked.stdout, asked.stderr);
+    assert!(shown.contains("09:30:00 CE") && !shown.contains("[Europe"), "{shown}");
     program.windlass(&["schedule", "remove", id]).expect(0);
-    assert_eq!(schedules(&program)[2]["state"], "ended");
+    let left = schedules(&program);
+    assert!(left.len() == 2 && left.iter().all(|one| one["schedule_id"] != *id), "{left:?}");
     let again = program.windlass(&["schedule", "remove", id]).expect(2);
     assert!(again.stderr.contains("has ended"), "{again:?}");
 }
@@ -246,9 +250,25 @@ fn status_shows_activity_and_limits() {
     let page = program.windlass(&["status"]).expect(0).stdout;
     assert!(page.contains("at most 25 tasks within 8 hours"), "{page}");
     assert!(page.contains("1 open: 1 waiting for an answer"), "{page}");
+    assert!(page.contains("service    not running (`windlass serve` starts one)"), "{page}");
     let shown = program.windlass(&["status", "--json"]).expect(0).json_lines().remove(0);
     assert_eq!(shown["limits"]["autonomous_max_tasks"], 25);
     assert_eq!((&shown["questions"], &shown["limits"]["max_sessions"]), (&1.into(), &5.into()));
+    assert_eq!(shown["service_running"], false);
+}
+
+/// MS-207: a conversation is not something to resume.
+#[test]
+fn status_counts_conversations_by_themselves() {
+    let script =
+        "match: [{task: work, replies: [{ask_user: {question: sure?}}]}]\nreplies: [{say: hello}]";
+    let program = Program::playing(script);
+    program.chat(&[], "hi\n").expect(0);
+    let asked = program.windlass(&["run", "work", "--json"]).expect(3);
+    let task = asked.result()["task_id"].as_str().unwrap().to_owned();
+    program.windlass(&["answer", &task, "yes"]).expect(0);
+    let page = program.windlass(&["status"]).expect(0).stdout;
+    assert!(page.contains("2 open: 1 waiting for a message, 1 to be resumed"), "{page}");
 }
 
 /// ES-079, ES-085, MS-186: a deadline given with the goal ends what runs, service or not.
@@ -256,7 +276,11 @@ fn status_shows_activity_and_limits() {
 fn a_run_with_a_deadline_fails_at_it() {
     let program = Program::playing("replies: [{bash: sleep 600}, {say: done}]");
     let args = ["run", "be quick", "-q", "--sandbox", "host", "--deadline", "PT1S"];
-    program.windlass(&args).expect(1);
+    let failed = program.windlass(&args).expect(1).stderr;
+    assert!(
+        failed.contains(&format!("try again with: windlass retry {}", program.task())),
+        "{failed}"
+    );
     let result = program.windlass(&["result", &program.task()]).expect(0).stdout;
     let result: Value = serde_json::from_str(&result).unwrap();
     assert_eq!(result["error_details"]["error_type"], "deadline", "{result}");

@@ -249,6 +249,29 @@ fn a_run_begins_in_a_role() {
     assert!(!program.workspace().join("x.txt").exists());
 }
 
+/// AX-056: neither handed-in work nor that of another project is worked on.
+#[test]
+fn an_executor_needs_a_claim_of_its_own_project() {
+    let program = Program::playing("replies: [{say: done}]");
+    let id = commit(&program);
+    program.windlass(&["commitments", "claim", &id]).expect(0);
+    let elsewhere = tempfile::tempdir().unwrap();
+    let run = ["run", "do it", "--role", "executor", "-q"];
+    let there = || Ran::from(program.command(&run).current_dir(elsewhere.path()).output().unwrap());
+    let belongs = format!("`{id}` belongs to `{}`", program.real_workspace());
+    assert!(there().expect(2).stderr.contains(&belongs));
+    let capture = ["commitments", "capture", &id, "--type", "note", "--content", "it works"];
+    program.windlass(&capture).expect(0);
+    program.windlass(&run).expect(0);
+    assert!(program.server.requests()[0].json().to_string().contains(&id));
+    program.windlass(&["commitments", "submit", &id]).expect(0);
+    let refused = program.windlass(&run).expect(2);
+    assert!(refused.stderr.contains(&format!("`{id}` is submitted")), "{refused:?}");
+    assert!(refused.stderr.contains("claim another"), "{refused:?}");
+    let listed = program.windlass(&["commitments", "list"]).expect(0).stdout;
+    assert!(listed.lines().next().unwrap().contains("PROJECT"), "{listed}");
+}
+
 /// MS-201, MS-227: the prompt is prepared without a model; the fast one answers where the user says so.
 #[test]
 fn a_reasoning_prompt_is_prepared_and_filled_only_where_it_is_wanted() {

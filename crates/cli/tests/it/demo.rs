@@ -44,7 +44,6 @@ fn masked(text: &str) -> String {
     shown.join("\n").trim_start().to_owned()
 }
 
-/// Must show 1
 #[test]
 fn the_demo_fixes_a_failing_test_and_leaves_only_its_task() {
     let home = tempfile::tempdir().unwrap();
@@ -87,7 +86,6 @@ fn the_readme_shows_the_demo_as_it_is() {
     assert_eq!(masked(shown), printed);
 }
 
-/// Must show 1
 #[test]
 fn the_demo_looks_good_on_a_terminal() {
     let home = tempfile::tempdir().unwrap();

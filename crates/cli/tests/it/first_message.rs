@@ -1,6 +1,6 @@
 //! What a model reads at the beginning: small, and true of the place.
 
-use std::process::Command;
+use windlass_testkit::git;
 
 use crate::program::{Program, Ran};
 
@@ -14,13 +14,6 @@ fn environment(program: &Program) -> String {
     let system = body["messages"][0]["content"].as_str().unwrap();
     assert!(!system.contains("# Environment"), "the system prompt is cached");
     first.split_once("\n# Environment\n").expect("the environment").1.to_owned()
-}
-
-fn git(program: &Program, args: &[&str]) {
-    let mut command = Command::new("git");
-    command.args(["-c", "user.name=Ada", "-c", "user.email=ada@example.com"]).args(args);
-    let ran = command.current_dir(program.workspace()).output().unwrap();
-    assert!(ran.status.success(), "{ran:?}");
 }
 
 /// With every tool that a machine can offer, the browser among them.
@@ -63,14 +56,14 @@ fn the_first_message_says_where_the_agent_works() {
 #[test]
 fn the_first_message_tells_branch_and_changes() {
     let program = Program::playing("match: [{say: hello}]");
-    git(&program, &["init", "-q", "-b", "topic/blue"]);
+    git(program.workspace(), &["init", "-q", "-b", "topic/blue"]);
     assert!(environment(&program).contains("- Git: `topic/blue`, nothing changed"));
     for name in ["kept.txt", "changed.txt"] {
         std::fs::write(program.workspace().join(name), "x").unwrap();
     }
-    git(&program, &["add", "."]);
-    git(&program, &["commit", "-qm", "first"]);
-    git(&program, &["pack-refs", "--all"]);
+    git(program.workspace(), &["add", "."]);
+    git(program.workspace(), &["commit", "-qm", "first"]);
+    git(program.workspace(), &["pack-refs", "--all"]);
     std::fs::write(program.workspace().join("changed.txt"), "longer").unwrap();
     for number in 0..30 {
         std::fs::write(program.workspace().join(format!("new\n{number}")), "x").unwrap();
@@ -90,19 +83,19 @@ fn the_first_message_tells_branch_and_changes() {
 #[test]
 fn asking_git_runs_nothing_that_the_repository_names() {
     let program = Program::playing("match: [{say: hello}]");
-    git(&program, &["init", "-q"]);
+    git(program.workspace(), &["init", "-q"]);
     std::fs::write(program.workspace().join("a.txt"), "x").unwrap();
-    git(&program, &["add", "."]);
-    git(&program, &["commit", "-qm", "first"]);
+    git(program.workspace(), &["add", "."]);
+    git(program.workspace(), &["commit", "-qm", "first"]);
     let evidence = program.data.path().join("ran");
     let trap = program.data.path().join("trap");
     std::fs::write(&trap, format!("#!/bin/sh\ntouch {}\ncat\n", evidence.display())).unwrap();
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(&trap, mode).unwrap();
     let trap = trap.display().to_string();
-    git(&program, &["config", "core.fsmonitor", &trap]);
-    git(&program, &["config", "filter.trap.clean", &trap]);
-    git(&program, &["config", "filter.trap.process", &trap]);
+    git(program.workspace(), &["config", "core.fsmonitor", &trap]);
+    git(program.workspace(), &["config", "filter.trap.clean", &trap]);
+    git(program.workspace(), &["config", "filter.trap.process", &trap]);
     std::fs::write(program.workspace().join(".gitattributes"), "* filter=trap\n").unwrap();
     std::fs::write(program.workspace().join("a.txt"), "y").unwrap();
     let environment_text = environment(&program);

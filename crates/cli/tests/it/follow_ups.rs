@@ -47,7 +47,7 @@ fn a_finished_task_takes_a_follow_up_with_its_context() {
 }
 
 #[test]
-fn run_continue_goes_on_with_the_last_task_of_the_directory() {
+fn run_continue_continues_the_last_task_of_the_directory() {
     let program = prepared(TALK);
     let elsewhere = tempfile::tempdir().unwrap();
     program.windlass(&["run", "what is in notes.txt?"]).expect(0);
@@ -63,15 +63,16 @@ fn run_continue_goes_on_with_the_last_task_of_the_directory() {
 }
 
 #[test]
-fn resume_without_an_id_names_the_last_one_here() {
+fn resume_without_an_id_takes_the_last_one_here() {
     let program = prepared("replies: [{ask_user: {question: red or blue?}}, {say: blue it is}]");
     let none = program.windlass(&["resume"]).expect(2);
     assert!(none.stderr.contains("no task of this directory can be resumed"), "{none:?}");
     program.windlass(&["run", "paint the door"]).expect(3);
-    let named = program.windlass(&["resume"]).expect(2);
-    // It is blocked: resumed without an answer it would only ask again.
-    let hint = "`windlass answer q_";
-    assert!(named.stderr.contains("paint the door") && named.stderr.contains(hint), "{named:?}");
+    let named = program.windlass(&["resume"]).expect(3);
+    assert!(named.stderr.contains("the last task of this directory: task_"), "{named:?}");
+    // It is blocked: resumed without an answer it asks again.
+    let command = "windlass answer q_";
+    assert!(named.stderr.contains("paint the door") && named.stderr.contains(command), "{named:?}");
 }
 
 #[test]

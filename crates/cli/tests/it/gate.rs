@@ -36,7 +36,7 @@ fn one_gate_every_call_is_decided_and_journaled_with_the_axes() {
     }
 }
 
-/// Must show 3; ES-117, ES-252: killed while blocked, allowed from another process.
+/// ES-117, ES-252: killed while blocked, allowed from another process.
 #[test]
 fn an_allowed_call_runs_exactly_once_after_the_process_was_killed() {
     let program = playing("replies: [{bash: rm old.txt && echo gone >> log}, {say: done}]");
@@ -66,7 +66,7 @@ fn an_allowed_call_runs_exactly_once_after_the_process_was_killed() {
     assert!(check["reason"].as_str().unwrap().contains("approved by a person"), "{check}");
 }
 
-/// Must show 3; AX-005, AX-025, AX-099, AX-101: a refusal is feedback, and the task finds another way.
+/// AX-005, AX-025, AX-099, AX-101: a refusal is feedback, and the task finds another way.
 #[test]
 fn a_denied_call_does_not_run_and_the_task_finishes_another_way() {
     let program =
@@ -85,7 +85,7 @@ fn a_denied_call_does_not_run_and_the_task_finishes_another_way() {
     assert!(program.workspace().join("aside").exists());
 }
 
-/// Must show 4; ES-116, ES-253, ES-263, AX-022, AX-023, AX-037, AX-084, AX-098: nothing makes it try again.
+/// ES-116, ES-253, ES-263, AX-022, AX-023, AX-037, AX-084, AX-098: nothing makes it try again.
 #[test]
 fn catastrophic_and_privileged_commands_are_denied_under_every_profile() {
     for profile in ["restricted", "normal", "trusted", "unrestricted"] {
@@ -123,7 +123,7 @@ fn unrestricted_is_refused_without_the_opt_in() {
     assert!(refused.stderr.contains("allow_unrestricted"), "{refused:?}");
 }
 
-/// Must show 5; MS-046: manual control asks for an edit even where the profile allows it, and for each.
+/// MS-046: manual control asks for an edit even where the profile allows it, and for each.
 #[test]
 fn manual_control_asks_for_an_edit_under_trusted() {
     let edit = |from: &str, to: &str| {
@@ -161,7 +161,7 @@ fn restricted_runs_what_is_allowlisted() {
     assert!(!program.workspace().join("other.txt").exists());
 }
 
-/// Must show 5; ES-203, MS-066: not offered, and a forged call is refused.
+/// ES-203, MS-066: not offered, and a forged call is refused.
 #[test]
 fn restricted_offers_no_editing_tools_and_refuses_a_forged_call() {
     let program = playing("replies: [{write: {path: a, content: b}}, {say: ok}]");
@@ -366,7 +366,7 @@ fn the_prompt_speaks_of_denials_and_of_the_rules_in_force() {
          another tool that is permitted.",
         "3. Try the one that fits best.",
         "4. If there is none, explain what you want to achieve and why the denied way seemed necessary, \
-         and ask the user with `ask_user` how to go on.",
+         and ask the user with `ask_user` how to continue.",
         "5. Never just give up because of a denial.",
         "Example: `git push` is denied. Create a pull request instead, or ask the user to push.",
     ] {

@@ -45,9 +45,9 @@ fn commands(program: &Program) -> Vec<String> {
         .collect()
 }
 
-/// Must show 3; MS-162, MS-163, MS-165, MS-166, MS-167, MS-168, MS-215
+/// MS-162, MS-163, MS-165, MS-166, MS-167, MS-168, MS-215
 #[test]
-fn three_detours_become_a_skill_and_the_fourth_task_takes_the_short_way() {
+fn three_detours_become_a_skill_that_shortens_the_fourth_task() {
     let program = project(SCRIPT);
     for count in 1..=3 {
         assert!(proposals(&program).is_empty(), "after {} tasks", count - 1);
@@ -66,7 +66,16 @@ fn three_detours_become_a_skill_and_the_fourth_task_takes_the_short_way() {
 
     let shown = program.windlass(&["skills", "proposals", "show", "1"]).expect(0).stdout;
     assert!(shown.contains("Run `sh run-tests.sh` instead."), "{shown}");
+    let evidence = program.data.path().join("ran");
+    let trap = format!("touch {}", evidence.display());
+    for setting in ["core.fsmonitor", "filter.trap.clean", "gpg.program"] {
+        git(&program, &["config", setting, &trap]);
+    }
     program.windlass(&["skills", "proposals", "accept", "1", "--commit"]).expect(0);
+    assert!(!evidence.exists(), "a program that the repository names ran");
+    for setting in ["core.fsmonitor", "filter.trap.clean", "gpg.program"] {
+        git(&program, &["config", "--unset", setting]);
+    }
     let folder = ".windlass/skills/learned-sh-run-tests-sh";
     assert!(program.file(&format!("{folder}/SKILL.md")).contains("Do not run `make test`."));
     for name in ["task.md", "grader.sh", "work/run-tests.sh"] {

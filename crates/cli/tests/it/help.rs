@@ -14,7 +14,7 @@ fn commands() -> Vec<String> {
     program.get_subcommands().map(|command| command.get_name().to_owned()).collect()
 }
 
-/// Must show 5; MS-179: the prefix is the program's name, and nothing else.
+/// MS-179: the prefix is the program's name, and nothing else.
 #[test]
 fn every_commands_help() {
     let program = program();

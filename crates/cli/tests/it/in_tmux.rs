@@ -1,5 +1,9 @@
-//! The interactive terminal inside real tmux: its scrollback, its resizes, and a shell to suspend into.
+//! The interactive terminal inside real tmux: its scrollback, its resizes, and a shell to suspend into; and inside real
+//! GNU screen, which keeps nothing of what a page covers.
 
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -127,8 +131,151 @@ fn a_reply_is_copied_into_the_buffer_of_tmux() {
     tmux.until("Use this one.");
     tmux.until("waiting for you");
     tmux.key("M-c");
-    tmux.until("copied");
+    tmux.until("copied into tmux's buffer");
     assert_eq!(tmux.run(&["show-buffer"]), "Use **this** one.");
     tmux.key("C-d");
     tmux.until("continue with: windlass --session");
+}
+
+/// A session of GNU screen with one window in which a shell runs.
+struct GnuScreen {
+    name: String,
+    directory: PathBuf,
+}
+
+impl GnuScreen {
+    fn start(program: &Program) -> Self {
+        let root = program.data.path();
+        let name = root.file_name().unwrap().to_string_lossy().into_owned();
+        let directory = root.join("screens");
+        DirBuilder::new().mode(0o700).create(&directory).unwrap();
+        let screen = Self { name, directory };
+        let windlass = program.command(&[]);
+        let mut start = screen.command(&["-U", "-c", "/dev/null", "-dmS", &screen.name]);
+        start.args(["bash", "--norc", "--noprofile"]).current_dir(program.workspace());
+        for (name, value) in windlass.get_envs() {
+            if let Some(value) = value {
+                start.env(name, value);
+            }
+        }
+        start.env("PS1", "shell> ").env("LANG", "C.UTF-8").env("TERM", "xterm").env_remove("TMUX");
+        assert!(start.status().unwrap().success(), "GNU screen does not start");
+        screen.until("shell>");
+        screen.types(&format!("{}\r", windlass.get_program().display()));
+        screen
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new("screen");
+        command.args(args).env("SCREENDIR", &self.directory).stdout(Stdio::null());
+        command
+    }
+
+    fn run(&self, args: &[&str]) {
+        let ours = ["-S", &self.name, "-p", "0", "-X"];
+        self.command(&[&ours[..], args].concat()).status().unwrap();
+    }
+
+    fn types(&self, text: &str) {
+        self.run(&["stuff", text]);
+    }
+
+    /// The screen without what is above it.
+    fn shown(&self) -> String {
+        self.copied("copy", &[])
+    }
+
+    /// The screen and everything above it, down to this text.
+    fn all_until(&self, text: &str) -> String {
+        let since = Instant::now();
+        loop {
+            let all = self.copied("all", &["-h"]);
+            if all.contains(text) {
+                return all;
+            }
+            assert!(since.elapsed() < PATIENCE, "never in the scrollback: {text}\n{all}");
+        }
+    }
+
+    fn copied(&self, name: &str, how: &[&str]) -> String {
+        let copy = self.directory.join(name);
+        let place = copy.display().to_string();
+        self.run(&[&["hardcopy"], how, &[place.as_str()]].concat());
+        String::from_utf8_lossy(&std::fs::read(copy).unwrap_or_default()).into_owned()
+    }
+
+    fn until(&self, text: &str) {
+        self.until_so(text, |shown| shown.contains(text));
+    }
+
+    fn until_so(&self, what: &str, is_so: impl Fn(&str) -> bool) {
+        let since = Instant::now();
+        while !is_so(&self.shown()) {
+            assert!(since.elapsed() < PATIENCE, "never seen: {what}\n{}", self.shown());
+        }
+    }
+}
+
+impl Drop for GnuScreen {
+    fn drop(&mut self) {
+        let _ = self.command(&["-S", &self.name, "-X", "quit"]).status();
+    }
+}
+
+#[test]
+fn a_page_leaves_the_conversation_whole_inside_gnu_screen() {
+    let program = Program::playing("replies: [{say: The quick brown fox jumps.}]");
+    let screen = GnuScreen::start(&program);
+    screen.until("windlass chat | manual | normal | smart");
+    screen.types("hello");
+    screen.until("hello");
+    screen.types("\r");
+    screen.until("The quick brown fox jumps.");
+    screen.until("waiting for you");
+    screen.types("/sessions");
+    screen.until("/sessions");
+    screen.types("\r");
+    screen.until("conversations of this directory");
+    screen.until_so("the page alone", |shown| !shown.contains("waiting for you"));
+    screen.types("\u{3}");
+    screen.until_so("the conversation as it was", |shown| {
+        let is_there = ["hello", "The quick brown fox jumps.", "waiting for you"]
+            .iter()
+            .all(|words| shown.matches(words).count() == 1);
+        is_there && !shown.contains("conversations of this directory")
+    });
+    let all = screen.all_until("waiting for you");
+    assert_eq!(all.matches("The quick brown fox jumps.").count(), 1, "{all}");
+    assert!(!all.contains("conversations of this directory"), "{all}");
+    screen.types("\u{4}");
+    screen.until("continue with: windlass --session");
+}
+
+#[test]
+fn a_question_is_answered_and_it_is_suspended_inside_gnu_screen() {
+    let program = Program::playing("replies: [{bash: rm notes.txt}, {say: The note is gone.}]");
+    let note = program.workspace().join("notes.txt");
+    std::fs::write(&note, "a note\n").unwrap();
+    let screen = GnuScreen::start(&program);
+    screen.until("windlass chat | manual | normal | smart");
+    screen.types("remove it");
+    screen.until("remove it");
+    screen.types("\r");
+    screen.until("press a number");
+    screen.types("1");
+    screen.until("The note is gone.");
+    screen.until("waiting for you");
+    assert!(!note.exists());
+    screen.types("a draft");
+    screen.until("a draft");
+    screen.types("\u{1a}");
+    screen.until_so("the shell", |shown| shown.trim_end().ends_with("shell>"));
+    screen.types("fg\r");
+    screen.until_so("the draft again", |shown| {
+        shown.contains("a draft") && shown.contains("waiting for you")
+    });
+    screen.types("\u{3}");
+    screen.until("kept in the history");
+    screen.types("\u{4}");
+    screen.until("continue with: windlass --session");
 }

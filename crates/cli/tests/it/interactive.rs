@@ -2,15 +2,12 @@
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
-use std::os::fd::OwnedFd;
-use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{Mode, OFlags};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
+use windlass_testkit::on_terminal;
 
 use crate::program::Program;
 
@@ -29,30 +26,10 @@ pub struct Screen {
 }
 
 impl Screen {
-    pub fn start(mut command: Command, columns: u16, rows: u16) -> Self {
-        let main = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
-        grantpt(&main).unwrap();
-        unlockpt(&main).unwrap();
-        let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
-        tcsetwinsize(&main, size).unwrap();
-        let name = ptsname(&main, Vec::new()).unwrap();
-        let open = || -> OwnedFd {
-            let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
-            rustix::fs::open(name.as_c_str(), flags, Mode::empty()).unwrap()
-        };
-        command.stdin(open()).stdout(open()).stderr(open());
-        // SAFETY: only async-signal-safe calls between fork and exec.
-        unsafe {
-            command.pre_exec(|| {
-                rustix::process::setsid()?;
-                rustix::process::ioctl_tiocsctty(std::os::fd::BorrowedFd::borrow_raw(0))?;
-                Ok(())
-            });
-        }
-        let child = command.spawn().unwrap();
-        drop(command);
+    pub fn start(command: Command, columns: u16, rows: u16) -> Self {
+        let (main, child) = on_terminal(command, columns, rows).unwrap();
         let parser = vt100::Parser::new(rows, columns, 5_000);
-        Self { main: File::from(main), child, parser, written: Vec::new(), answers: true }
+        Self { main, child, parser, written: Vec::new(), answers: true }
     }
 
     /// Opens the terminal; what is typed before it is there would be the shell's.
@@ -60,6 +37,25 @@ impl Screen {
         let mut screen = Self::start(interactive(program, args), 80, 24);
         screen.until("windlass chat | manual");
         screen
+    }
+
+    /// Opens it from a shell, which it is suspended into.
+    pub fn in_shell(program: &Program) -> Self {
+        let windlass = interactive(program, &[]);
+        let mut shell = Command::new("bash");
+        shell.args(["--norc", "--noprofile", "-i"]).current_dir(program.workspace()).env_clear();
+        shell.envs(windlass.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        shell.env("PS1", "shell> ");
+        let mut screen = Self::start(shell, 80, 24);
+        screen.until_prompt();
+        screen.types(&format!("{}\r", windlass.get_program().display()));
+        screen.until("windlass chat | manual");
+        screen
+    }
+
+    /// Reads until the shell waits for a command.
+    pub fn until_prompt(&mut self) {
+        self.wait_for_shown("shell>", |shown| shown.trim_end().ends_with("shell>"));
     }
 
     pub fn types(&mut self, text: &str) {
@@ -121,6 +117,14 @@ impl Screen {
     /// Every byte that it has written.
     pub fn written(&self) -> String {
         String::from_utf8_lossy(&self.written).into_owned()
+    }
+
+    /// Reads until it has written these bytes so many times.
+    pub fn until_written(&mut self, bytes: &str, times: usize) {
+        let since = Instant::now();
+        while self.written().matches(bytes).count() < times {
+            assert!(self.more(since), "{bytes:?} was not written {times} times");
+        }
     }
 
     pub fn resize(&mut self, columns: u16, rows: u16) {
@@ -196,7 +200,7 @@ pub fn prepared(script: &str) -> Program {
 }
 
 #[test]
-fn a_conversation_goes_on_with_its_context_and_its_questions() {
+fn a_conversation_continues_with_its_context_and_its_questions() {
     let program = prepared(QUESTION);
     let mut screen = Screen::open(&program, &[]);
     screen.until("windlass chat | manual | normal | smart");
@@ -214,6 +218,9 @@ fn a_conversation_goes_on_with_its_context_and_its_questions() {
     screen.until("Esc closes");
     let page = screen.parser.screen().contents();
     assert!(page.contains("? Run this command?") && page.contains("→ Allow"), "{page}");
+    assert!(!page.contains("❯ Allow"), "an answer stands once, below its question:\n{page}");
+    let above = page.split("The note is gone.").next().unwrap();
+    assert!(!above.contains("\n\n\n"), "one empty line is enough:\n{page}");
     screen.types("q");
     screen.until("waiting for you");
     let (all, code) = screen.leave();
@@ -310,6 +317,24 @@ replies:
     for words in ["half done", "interrupted by the person", "Not run: interrupted"] {
         assert!(last.contains(words), "the agent reads `{words}`:\n{last}");
     }
+}
+
+/// The person's own command: its last line is seen while it runs, Esc ends it, and its output is folded.
+#[test]
+fn escape_cancels_a_command_of_the_person_and_folds_its_output() {
+    let program = prepared("replies: []");
+    let mut screen = Screen::open(&program, &[]);
+    screen.says("!for i in $(seq 19); do echo step $i; done; sleep 600");
+    screen.until("Esc cancels");
+    screen.until("  step 19");
+    screen.types(ESCAPE);
+    screen.until("… 13 earlier lines (all: windlass outputs call_");
+    screen.until("  stopped");
+    screen.says("!true");
+    screen.until("  exit 0");
+    screen.says("!false");
+    screen.until("  exit 1");
+    screen.leave();
 }
 
 #[test]
@@ -429,8 +454,8 @@ fn the_terminal_is_left_as_it_was() {
     }
 }
 
-/// A whole working day: a conversation, a plan that is accepted, a question, a message into the running turn, a resize,
-/// the background, the list of tasks, the next day. Suspending needs a shell: that is in `in_tmux`.
+/// A whole working day: a conversation, a plan that is accepted, a question, a suspension while a command runs, a message
+/// into the running turn, a resize, the background, the list of tasks, the next day.
 #[test]
 fn a_whole_working_day() {
     let program = prepared(
@@ -450,7 +475,7 @@ replies:
   - say: Welcome back.
 ",
     );
-    let mut screen = Screen::open(&program, &[]);
+    let mut screen = Screen::in_shell(&program);
     screen.says("hello");
     screen.until("Good morning.");
     screen.until("waiting for you");
@@ -471,6 +496,10 @@ replies:
     screen.types("1");
     screen.until("until [ -e go ]");
     screen.until("Enter queues, Ctrl+S");
+    screen.types("\u{1a}");
+    screen.until_prompt();
+    screen.types("fg\r");
+    screen.wait_for_shown("the work again", |shown| shown.contains("Enter queues, Ctrl+S"));
     screen.types("and say when it is done");
     screen.types("\u{13}");
     screen.until("the agent reads it after the current step");
@@ -492,6 +521,9 @@ replies:
     screen.types("\u{3}");
     screen.until("the agent is still working");
     screen.types("b");
+    screen.until_prompt();
+    // With the code of the last command.
+    screen.types("exit\r");
     let (all, code) = screen.end();
     assert_eq!(code, 0, "{all}");
     assert!(all.contains("continues; watch it with: windlass attach task_"), "{all}");

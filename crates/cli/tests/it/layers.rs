@@ -162,7 +162,7 @@ fn every_part_has_its_place() {
 /// loop. Lines of code, without comments and tests.
 #[test]
 fn the_loop_stays_small() {
-    const LIMIT: usize = 7_000;
+    const LIMIT: usize = 7_200;
     let of_the_loop = |path: &str| path.contains("/agent/src/");
     let code = |text: &str| {
         let lines = text.lines().map(str::trim).take_while(|line| *line != "#[cfg(test)]");

@@ -170,3 +170,20 @@ fn metrics_have_the_names_and_labels_of_the_ledger() {
         assert!(metrics.contains(wanted), "{wanted} in\n{metrics}");
     }
 }
+
+/// A model may make up a new name in every turn.
+#[test]
+fn tools_that_do_not_exist_are_counted_together() {
+    let program = Program::playing(
+        "replies: [{\"one\\x1b[31m\": {}}, {two: {}}, {glob: {pattern: 1}}, {say: ok}]",
+    );
+    program.windlass(&["run", "x", "-q"]).expect(0);
+    let metrics = program.windlass(&["metrics"]).expect(0).stdout;
+    let errors = |tool: &str| {
+        let start = format!("agent_tool_errors{{tool_name=\"{tool}\"");
+        metrics.lines().find(|line| line.starts_with(&start)).map(str::to_owned)
+    };
+    assert!(errors("unknown").is_some_and(|line| line.ends_with("} 2")), "{metrics}");
+    assert!(errors("glob").is_some_and(|line| line.ends_with("} 1")), "{metrics}");
+    assert!(!metrics.contains("two") && !metrics.contains('\u{1b}'), "{metrics}");
+}

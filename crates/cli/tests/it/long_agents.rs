@@ -1,4 +1,4 @@
-//! Sub-agents and budgets through the real program.
+//! Sub-agents through the real program.
 
 use serde_json::Value;
 use windlass_testkit::{Answer, Gate, ModelServer};
@@ -21,13 +21,13 @@ replies:
   - {turn: 1, task: PLUMS, say: There are 5 plums., expect: fruit}
 ";
 
-fn machine(script: &str) -> Program {
+pub fn machine(script: &str) -> Program {
     let program = Program::playing(script);
     std::fs::write(program.workspace().join("fruit.txt"), "fruit\n").unwrap();
     program
 }
 
-fn of_kind(ran: &Ran, kind: &str) -> Vec<Value> {
+pub fn of_kind(ran: &Ran, kind: &str) -> Vec<Value> {
     let all = ran.json_lines();
     let wanted = all.into_iter().filter(|event| event["event_type"] == kind);
     wanted.map(|event| event["data"].clone()).collect()
@@ -40,7 +40,7 @@ fn requests_about(program: &Program, word: &str) -> Vec<Value> {
 }
 
 /// The task message in one of an agent's requests.
-fn task_message(request: &Value) -> String {
+pub fn task_message(request: &Value) -> String {
     request["messages"][1]["content"].as_str().unwrap_or_default().to_owned()
 }
 
@@ -227,7 +227,7 @@ replies:
     assert!(requests_about(&program, "LEVEL-THREE").is_empty());
 }
 
-/// Must show 3: their requests overlap.
+/// Their requests overlap.
 #[test]
 fn sub_agents_of_one_reply_ask_the_model_at_once() {
     let program = machine(THREE);
@@ -428,7 +428,7 @@ fn wait_for(mut there: impl FnMut() -> bool) {
     panic!("it did not happen");
 }
 
-/// Must show 5: limits stop a runaway, and the diagnostic says what it did.
+/// Limits stop a runaway, and the diagnostic says what it did.
 #[test]
 fn a_runaway_that_spawns_agents_in_a_loop_stops_at_the_limits() {
     let program = Program::with(ModelServer::start_empty());
@@ -475,123 +475,6 @@ fn program_wide_counter() -> usize {
     COUNTER.fetch_add(1, std::sync::atomic::Ordering::Relaxed)
 }
 
-fn priced(program: &Program) {
-    let directory = program.data.path().join(".config/windlass");
-    std::fs::create_dir_all(&directory).unwrap();
-    let prices = "[models.\"gpt-4o\"]\ninput = 10.0\noutput = 10.0\n";
-    std::fs::write(directory.join("config.toml"), prices).unwrap();
-}
-
-/// Turns that cost 3 cents each and look at something new every time.
-fn spending(program: &Program, turns: usize) {
-    for number in 0..turns {
-        std::fs::write(program.workspace().join(format!("{number}.txt")), format!("{number}"))
-            .unwrap();
-    }
-    program.server.answer_with(move |request| {
-        let turn = request.replies;
-        let work = if turn < turns { format!("read: {turn}.txt") } else { "say: done".to_owned() };
-        Some(Answer::script(&format!("{work}\nusage: {{input: 2900, output: 100}}")))
-    });
-}
-
-/// MS-134, must show 5: a budget warns, then blocks with a question; a raise resumes the task, a stop ends it.
-#[test]
-fn a_budget_is_overspent_by_at_most_one_call_and_asks() {
-    let program = Program::with(ModelServer::start_empty());
-    priced(&program);
-    spending(&program, 8);
-    let ran = program.windlass(&["run", "read on", "--json", "--budget", "0.10"]).expect(6);
-    assert_eq!(program.server.request_count(), 4, "three fit, the fourth goes over");
-    let hits = of_kind(&ran, "budget_hit");
-    assert_eq!((&hits[0]["level"], &hits[1]["level"]), (&"warning".into(), &"exceeded".into()));
-    assert_eq!(ran.result()["status"], "BLOCKED_USER");
-    let asked = &ran.result()["hitl_request"];
-    assert_eq!(asked["question"], "The cost budget is used up: $0.12 of $0.10. Raise it, or stop?");
-    assert_eq!(asked["options"], serde_json::json!(["Raise by 0.10", "Stop"]));
-    let question = asked["request_id"].as_str().unwrap().to_owned();
-
-    program.windlass(&["resume", &program.task()]).expect(6);
-    assert_eq!(program.server.request_count(), 4, "nothing is spent while it waits");
-    let refused = program.windlass(&["answer", &question, "maybe"]).expect(2);
-    assert!(refused.stderr.contains("maybe"), "{}", refused.stderr);
-    program.windlass(&["answer", &question, "raise by 0.05"]).expect(0);
-    let ran = program.windlass(&["resume", &program.task(), "--json"]).expect(6);
-    assert_eq!(program.server.request_count(), 5);
-    let question = ran.result()["hitl_request"]["request_id"].as_str().unwrap().to_owned();
-    program.windlass(&["answer", &question, "Raise by 1.00"]).expect(0);
-    let ran = program.windlass(&["resume", &program.task(), "--json"]).expect(0);
-    assert_eq!(ran.result()["final_message"], "done");
-    let sent = program.server.requests();
-    assert!(
-        !String::from_utf8_lossy(&sent.last().unwrap().body).contains("Raise by"),
-        "not the model's"
-    );
-}
-
-#[test]
-fn a_budget_that_a_person_does_not_raise_ends_the_task() {
-    let program = Program::with(ModelServer::start_empty());
-    priced(&program);
-    spending(&program, 8);
-    let ran = program.windlass(&["run", "read on", "--json", "--budget", "0.05"]).expect(6);
-    let question = ran.result()["hitl_request"]["request_id"].as_str().unwrap().to_owned();
-    program.windlass(&["answer", &question, "Stop"]).expect(0);
-    let ran = program.windlass(&["resume", &program.task(), "--json"]).expect(6);
-    assert_eq!(ran.result()["error_details"]["error_type"], "budget");
-}
-
-#[test]
-fn a_budget_without_a_price_is_a_usage_error() {
-    let program = machine("replies: [{say: hello}]");
-    let run = ["run", "greet", "--budget", "1", "--model", "litellm/unpriced"];
-    let ran = program.windlass(&run).expect(2);
-    assert!(ran.stderr.contains("no price for"), "{}", ran.stderr);
-    assert_eq!(program.server.request_count(), 0);
-}
-
-/// The built-in table knows what current models cost, so that a budget needs no settings.
-#[test]
-fn a_budget_on_a_well_known_model_needs_no_settings() {
-    let program = machine("replies: [{say: hello, usage: {input: 1000, output: 100}}]");
-    let run = ["run", "greet", "--json", "--budget", "1", "--model", "litellm/gpt-4o"];
-    let ran = program.windlass(&run).expect(0);
-    let reply = of_kind(&ran, "llm_response").remove(0);
-    let cost = reply["usage"]["cost_usd"].as_f64().unwrap();
-    assert!((cost - 0.0035).abs() < 1e-9, "1,000 x $2.50 + 100 x $10 a million: {cost}");
-}
-
-/// Sub-agents spend from their parent's budget, and the question is asked once, at the top.
-#[test]
-fn a_tree_shares_one_budget() {
-    let program = Program::with(ModelServer::start_empty());
-    priced(&program);
-    for number in 0..10 {
-        std::fs::write(program.workspace().join(format!("{number}.txt")), format!("{number}"))
-            .unwrap();
-    }
-    program.server.answer_with(|request| {
-        let text = task_message(&request.json());
-        let work = match (text.contains("share it"), request.replies) {
-            (true, 0) => "calls: [{spawn_agent: {task: A}}, {spawn_agent: {task: B}}]".to_owned(),
-            (true, _) => "say: shared".to_owned(),
-            (false, turn @ 0..3) => format!("read: {turn}.txt"),
-            (false, _) => "say: piece done".to_owned(),
-        };
-        Some(Answer::script(&format!("{work}\nusage: {{input: 2900, output: 100}}")))
-    });
-    let ran = program.windlass(&["run", "share it", "--json", "--budget", "0.15"]).expect(6);
-    assert!(program.server.request_count() <= 6, "{}", program.server.request_count());
-    let inbox = program.windlass(&["inbox", "--json"]).json_lines();
-    assert_eq!(inbox.len(), 1, "asked once: {inbox:?}");
-    let question = ran.result()["hitl_request"]["request_id"].as_str().unwrap().to_owned();
-    program.windlass(&["answer", &question, "Raise by 5"]).expect(0);
-    let root = ran.result()["task_id"].as_str().unwrap().to_owned();
-    let ran = program.windlass(&["resume", &root, "--json"]).expect(0);
-    assert_eq!(ran.result()["final_message"], "shared");
-    assert_eq!(program.server.request_count(), 10);
-}
-
 /// MS-217: a sub-agent has its parent's profile, and writing its output passes the same gate.
 #[test]
 fn a_sub_agent_may_do_no_more_than_its_parent() {
@@ -611,6 +494,65 @@ replies:
     assert_eq!(spawned.len(), 1);
     assert_eq!(spawned[0]["axes"]["permissionProfile"], "restricted");
     assert!(!program.workspace().join("out.md").exists());
+}
+
+/// What a person pauses stays paused. The other sub-agents end, and the task above them is parked until the person
+/// resumes the one that waits.
+#[test]
+fn a_sub_agent_that_a_person_paused_waits_for_them() {
+    for resumes_child in [false, true] {
+        let program = machine(THREE);
+        let (child, pears, gate) = at_the_pears(&program);
+        program.windlass(&["pause", &pears]).expect(0);
+        gate.open();
+        let ran = Ran::from(child.wait_with_output().unwrap()).expect(4);
+        assert_eq!(ran.result()["status"], "PAUSED");
+        let tasks = program.windlass(&["tasks", "--all", "--json"]).json_lines();
+        let status = |goal: &str| {
+            let task = tasks.iter().find(|task| task["goal"] == goal).unwrap();
+            task["status"].as_str().unwrap().to_owned()
+        };
+        assert_eq!(status("count the PEARS"), "paused");
+        assert_eq!(status("count the PLUMS"), "done");
+        let root = tasks.iter().find(|task| task["goal"] == "count the fruit").unwrap();
+        let root = root["task_id"].as_str().unwrap().to_owned();
+        let resumed = if resumes_child { &pears } else { &root };
+        let ran = program.windlass(&["resume", resumed, "--json"]).expect(0);
+        assert_eq!(ran.result()["final_message"], "Counted it all.");
+        assert_eq!(program.file("pears.txt"), "pears\n", "nothing happened twice");
+    }
+}
+
+/// A person's words to a sub-agent reach it in its next request, and no other agent.
+#[test]
+fn a_running_sub_agent_is_steered_by_itself() {
+    let program = machine(THREE);
+    let (child, pears, gate) = at_the_pears(&program);
+    let sent = program.windlass(&["steer", &pears, "only the green ones", "--sub-agent"]).expect(0);
+    assert!(sent.stderr.contains("reads it after its current step"), "{sent:?}");
+    gate.open();
+    Ran::from(child.wait_with_output().unwrap()).expect(0);
+    let about = |word: &str| requests_about(&program, word).pop().unwrap().to_string();
+    assert!(about("PEARS").contains("User says: only the green ones"), "{}", about("PEARS"));
+    assert!(!about("PLUMS").contains("green") && !about("APPLES").contains("green"));
+}
+
+/// A run whose sub-agent for pears waits for its last reply; its id, and what lets it have the reply.
+fn at_the_pears(program: &Program) -> (std::process::Child, String, Gate) {
+    let gate = Gate::new();
+    let held = gate.clone();
+    program.server.answer_with(move |request| {
+        let text = task_message(&request.json());
+        let is_pears = text.contains("PEARS") && request.replies >= 1;
+        let said = Answer::script("say: There are 4 pears.");
+        is_pears.then(|| if request.replies == 1 { said.gated(0, &held) } else { said })
+    });
+    let child = program.start(&["run", "count the fruit", "--json"]);
+    gate.reached_blocking();
+    let tasks = program.windlass(&["tasks", "--all", "--json"]).json_lines();
+    let pears = tasks.iter().find(|task| task["goal"] == "count the PEARS").unwrap();
+    let pears = pears["task_id"].as_str().unwrap().to_owned();
+    (child, pears, gate)
 }
 
 /// A pause parks the whole tree, and a resume continues all of it.

@@ -100,7 +100,7 @@ pub fn events(ran: &Ran, kind: &str) -> Vec<Value> {
         .collect()
 }
 
-/// ES-041, ES-151, ES-157, ES-163, ES-164, ES-165, ES-180, ES-183: must show 1.
+/// ES-041, ES-151, ES-157, ES-163, ES-164, ES-165, ES-180, ES-183.
 #[test]
 fn four_hundred_turns_in_a_small_window_lose_nothing_important() {
     const TURNS: usize = 400;

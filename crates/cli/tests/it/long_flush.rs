@@ -56,7 +56,7 @@ fn work_after_the_turns_for_notes_is_kept_by_the_compaction() {
         .find(|request| texts(request, "user").iter().any(|text| text.contains(summary)));
     let seen = texts(compacted.expect("a request after the compaction"), "assistant");
     assert_eq!(seen, between[between.len() - kept..], "the newest turns are those that stay");
-    let notice = "Noted. Go on with the task where you left off.";
+    let notice = "Noted. Continue the task where you left off.";
     let after_notes = requests.iter().filter(|one| texts(one, "user").iter().any(|t| t == notice));
     assert!(after_notes.count() > 0, "it reads that it may work again");
 }

@@ -11,7 +11,7 @@ use crate::long_compaction::{
 };
 use crate::program::Program;
 
-/// Must show 4: a summarizer that answers with nothing, garbage or an error. ES-162, ES-171
+/// A summarizer that answers with nothing, garbage or an error. ES-162, ES-171
 #[test]
 fn a_summarizer_that_fails_costs_the_summary_and_not_the_task() {
     let long = "## Tool failures\n".to_owned() + &"word ".repeat(20_000);

@@ -54,12 +54,25 @@ fn tasks_are_an_aligned_table_with_filters() {
 fn show_tells_usage_and_how_full_the_context_is() {
     let program = worked();
     let page = program.windlass(&["show", &program.task()]).expect(0).stdout;
-    assert!(page.contains("used       2 steps, 2 calls, 6060 tokens, $0.7500"), "{page}");
+    assert!(page.contains("used       2 steps, 2 calls, 6060 tokens, $0.75"), "{page}");
     assert!(page.contains("context    2 % full"), "{page}");
     let shown = program.windlass(&["show", &program.task(), "--json"]).expect(0).json_lines();
     // 3030 tokens of the 128,000 without the 4,096 that are kept for a reply.
     let gauge = serde_json::json!({"level": "ok", "percent": 2.4, "recommendation": "continue"});
     assert_eq!(shown[0]["context"], gauge);
+}
+
+/// A server may report no usage.
+#[test]
+fn show_says_that_the_tokens_of_a_reply_are_unknown() {
+    let program = Program::playing("replies: [{say: done, usage: {input: 0, output: 0}}]");
+    program.windlass(&["run", "x", "-q", "--model", "litellm/unpriced"]).expect(0);
+    let page = program.windlass(&["show"]).expect(0).stdout;
+    assert!(page.contains("used       0 steps, 0 calls, tokens unknown, cost unknown"), "{page}");
+    let listed = program.windlass(&["tasks", "--json"]).expect(0).json_lines();
+    assert!(listed[0]["cost_usd"].is_null(), "{listed:?}");
+    let result = program.windlass(&["result"]).expect(0).stdout;
+    assert!(!result.contains("\"cost_usd\": 0"), "{result}");
 }
 
 /// PL-034, PL-035, PL-036: the page, the JSON and the journal agree.
@@ -113,13 +126,13 @@ fn cost_sums_what_is_known_and_says_what_is_not() {
     let page = program.windlass(&["cost", &task, "--turns"]).expect(0);
     insta::assert_snapshot!(page.stdout, @r"
     EVENT  MODEL     INPUT  CACHED  OUTPUT     COST
-        5  unpriced   1000       0      10  $0.5000
+        5  unpriced   1000       0      10    $0.50
        10  unpriced   2000     900      20  unknown
-       15  unpriced   3000       0      30  $0.2500
+       15  unpriced   3000       0      30    $0.25
 
-    MODEL     REPLIES  INPUT  CACHED  OUTPUT                 COST
-    unpriced        3   6000     900      60  $0.7500 + 1 unknown
-    total           3   6000     900      60  $0.7500 + 1 unknown
+    MODEL     REPLIES  INPUT  CACHED  OUTPUT               COST
+    unpriced        3   6000     900      60  $0.75 + 1 unknown
+    total           3   6000     900      60  $0.75 + 1 unknown
     ");
     assert!(page.stderr.contains("set prices"), "{page:?}");
     let all = program.windlass(&["cost", "--json"]).expect(0).json_lines().remove(0);
@@ -142,7 +155,7 @@ fn cost_sums_what_is_known_and_says_what_is_not() {
 
 /// `windlass forensics` and `/forensics` are one report: state, error and the newest events.
 #[test]
-fn forensics_tell_why_a_task_stands_where_it_stands() {
+fn forensics_tell_why_a_task_is_in_its_state() {
     let server = windlass_testkit::ModelServer::start_empty();
     server.answer_with(|_| Some(windlass_testkit::Answer::error(401, "who are you?")));
     let program = Program::with(server);
@@ -201,7 +214,7 @@ fn logs_show_every_command_and_name_what_was_cut() {
     assert_eq!(entries[0]["original_size"], 108_894);
 }
 
-/// Who reads a log looks for what went wrong.
+/// A person who reads a log looks for what went wrong.
 #[test]
 fn logs_say_which_commands_failed_and_how() {
     let program = Program::playing(
@@ -297,7 +310,7 @@ fn exec_runs_one_command_and_keeps_its_output() {
     let whole = program.windlass(&["outputs", id, "--stream", "stdout"]).expect(0).stdout;
     assert_eq!(whole.len(), 108_894);
     program.windlass(&["exec", "--test", "exit 3", "--sandbox", "host"]).expect(3);
-    assert_eq!(program.windlass(&["tasks", "--json"]).stdout, "", "it is no task");
+    assert_eq!(program.windlass(&["tasks", "--json"]).stdout, "", "it is not a task");
 }
 
 /// MS-177, MS-178

@@ -46,7 +46,7 @@ fn sent(program: &Program) -> Vec<String> {
     messages.iter().map(text).collect()
 }
 
-/// Must show 2: a scripted agent lists and calls, in the sandbox.
+/// A scripted agent lists and calls, in the sandbox.
 #[test]
 fn an_agent_uses_a_real_servers_tools_in_its_sandbox() {
     let script = "
@@ -71,7 +71,7 @@ replies:
     assert_eq!((&check["class"], &check["risk"]), (&json!("build"), &json!("MEDIUM")));
 }
 
-/// Must show 2: a write is denied under `restricted`, a read of a trusted server is not.
+/// A write is denied under `restricted`, a read of a trusted server is not.
 #[test]
 fn a_hidden_write_tool_is_denied_under_restricted() {
     let script = "

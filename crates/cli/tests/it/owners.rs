@@ -8,7 +8,7 @@ use windlass_testkit::{Answer, Gate, ModelServer};
 
 use crate::program::{Program, Ran};
 
-/// Must show 4: two `resume`s at once.
+/// Two `resume`s at once.
 #[test]
 fn of_two_resumes_one_drives_and_the_other_names_it() {
     let gate = Gate::new();

@@ -45,10 +45,31 @@ fn rules_are_listed_and_a_revoked_one_asks_again() {
       1  rm  (every project)
       2  chmod  (every project)
     ");
-    program.windlass(&["permissions", "revoke", "1"]).expect(0);
-    program.windlass(&["permissions", "revoke", "1"]).expect(2);
+    let revoked = program.windlass(&["permissions", "revoke", "1"]).expect(0);
+    assert!(revoked.stderr.contains("revoked standing rule 1: rm"), "{revoked:?}");
+    let again = program.windlass(&["permissions", "revoke", "1"]).expect(2);
+    assert!(again.stderr.contains("permissions --revoke N"), "{again:?}");
     program.windlass(&["run", "clean up"]).expect(3);
     assert!(program.workspace().join("old.txt").exists());
+}
+
+/// WF-018: the rule holds for the session's later tasks, so it is listed when none is live.
+#[test]
+fn a_session_rule_is_listed_and_revoked_when_its_task_has_ended() {
+    let program = playing("replies: [{bash: make test}, {say: ok}]");
+    let run = ["run", "test it", "--permission-profile", "normal"];
+    program.windlass(&run).expect(3);
+    let task = program.task();
+    program.windlass(&["answer", &task, "Allow All"]).expect(0);
+    program.windlass(&["resume", &task]).expect(0);
+    let listed = program.windlass(&["permissions"]).expect(0).stdout;
+    assert!(listed.contains("  1  ses_") && listed.contains("`make test`"), "{listed}");
+    let number_of_another = program.windlass(&["permissions", "revoke", "1"]).expect(2);
+    assert!(number_of_another.stderr.contains("permissions --revoke N"), "{number_of_another:?}");
+    let revoked = program.windlass(&["permissions", "--revoke", "1"]).expect(0);
+    assert!(revoked.stderr.contains("revoked session rule 1: ses_"), "{revoked:?}");
+    assert!(revoked.stderr.contains("`make test`"), "{revoked:?}");
+    assert_eq!(program.windlass(&["permissions"]).expect(0).stdout, "");
 }
 
 #[test]

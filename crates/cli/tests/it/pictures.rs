@@ -3,6 +3,7 @@
 use serde_json::Value;
 use windlass_testkit::{bomb, png};
 
+use crate::interactive::Screen;
 use crate::program::Program;
 
 fn put(program: &Program, name: &str, bytes: &[u8]) {
@@ -40,7 +41,7 @@ fn a_picture_named_in_a_goal_is_shown_to_the_model() {
 }
 
 #[test]
-fn a_model_that_cannot_see_reads_the_name_and_the_person_is_told() {
+fn a_model_without_sight_reads_the_name_of_a_picture() {
     let program = Program::playing("replies: [{say: ok}]");
     put(&program, "shot.png", &png(40, 30, 1));
     let config = program.data.path().join(".config/windlass/config.toml");
@@ -56,7 +57,7 @@ fn a_model_that_cannot_see_reads_the_name_and_the_person_is_told() {
 
 /// Nothing is started with a picture that cannot be shown.
 #[test]
-fn what_is_no_picture_is_refused_before_a_task_is_made() {
+fn what_is_not_a_picture_is_refused_before_a_task_is_made() {
     let program = Program::playing("replies: [{say: ok}]");
     put(&program, "text.png", b"not a picture");
     put(&program, "cut.png", &png(400, 300, 1)[..60]);
@@ -81,7 +82,7 @@ fn what_is_no_picture_is_refused_before_a_task_is_made() {
 
 /// The agent reads what is wrong, and the task continues.
 #[test]
-fn an_agent_that_reads_a_broken_picture_is_told_why() {
+fn an_agent_that_reads_a_broken_picture_learns_why() {
     let program = Program::playing(
         "replies: [{read: bomb.png}, {read: cut.png}, {read: large.jpg}, {say: ok}]",
     );
@@ -151,4 +152,19 @@ fn a_picture_on_standard_input_is_shown_to_the_model() {
     let broken = piped(&["run", "look"], &png(400, 300, 1)[..60]).expect(2);
     assert!(broken.stderr.contains("`standard input` is a picture that is damaged"), "{broken:?}");
     assert_eq!(program.server.requests().len(), 1);
+}
+
+/// What cannot be attached is reported, and the message is sent without it.
+#[test]
+fn a_picture_named_in_the_terminal_is_shown_to_the_model() {
+    let program = Program::playing("replies: [{say: It is blue.}]");
+    put(&program, "shot.png", &png(40, 30, 1));
+    let mut screen = Screen::open(&program, &[]);
+    screen.says("look at @shot.png and @nowhere.txt");
+    screen.until("It is blue.");
+    screen.until("`@nowhere.txt` is not attached");
+    let shown = shown(&program);
+    assert_eq!(shown.len(), 1, "{shown:?}");
+    assert!(shown[0].1.starts_with("data:image/png;base64,iVBORw0KGgo"));
+    screen.leave();
 }

@@ -72,6 +72,20 @@ fn what_an_agent_keeps_is_never_committed() {
     assert_eq!(status(&program), "!! .windlass/\n");
 }
 
+/// MS-133: also where no tool but a command has changed anything. One that only reads leaves none.
+#[test]
+fn a_command_that_may_change_files_leaves_a_checkpoint() {
+    let program = repository("replies: [{bash: ls}, {say: seen}]");
+    program.windlass(&["run", "look", "-q"]).expect(0);
+    let checkpoints = ["for-each-ref", "--format=%(refname)", "refs/windlass"];
+    assert_eq!(git(&program, program.workspace(), &checkpoints), "");
+    let program = repository("replies: [{bash: 'echo two > src/two.rs'}, {say: done}]");
+    program.windlass(&["run", "add it", "-q"]).expect(0);
+    let reference = git(&program, program.workspace(), &checkpoints);
+    let file = format!("{}:src/two.rs", reference.trim_end());
+    assert_eq!(git(&program, program.workspace(), &["show", &file]), "two\n");
+}
+
 #[test]
 fn nothing_of_the_persons_git_runs_programs_inside() {
     let program = repository("replies: [{say: hi}]");
@@ -257,6 +271,27 @@ fn our_configuration_is_hidden_where_home_is_the_workspace() {
     }
 }
 
+/// Whoever keeps all their settings in one repository works in it too.
+#[test]
+fn our_configuration_is_hidden_where_a_link_leads_to_it() {
+    let program = Program::playing(
+        "replies: [{read: settings/windlass.toml}, {bash: 'cat settings/windlass.toml; cp settings/windlass.toml b; cat b'}, \
+         {grep: {pattern: max_iterations, hidden: true, ignored: true}}, {say: done}]",
+    );
+    let own = program.data.path().join(".config/windlass");
+    fs::create_dir_all(&own).unwrap();
+    let kept = program.workspace().join("settings/windlass.toml");
+    fs::create_dir_all(kept.parent().unwrap()).unwrap();
+    fs::write(&kept, "[agent]\nmax_iterations = 7654\n").unwrap();
+    std::os::unix::fs::symlink(&kept, own.join("config.toml")).unwrap();
+    run_in(&program, program.workspace(), &["run", "look", "--json"]);
+    let asked = program.server.requests();
+    assert_eq!(asked.len(), 4);
+    for request in asked {
+        assert!(!String::from_utf8_lossy(&request.body).contains("max_iterations = 7654"));
+    }
+}
+
 #[test]
 fn a_second_task_in_a_repository_is_refused_unless_it_only_reads() {
     let program = repository(
@@ -278,7 +313,7 @@ fn a_second_task_in_a_repository_is_refused_unless_it_only_reads() {
 }
 
 #[test]
-fn a_pipe_in_place_of_a_file_of_the_project_is_an_error_at_once() {
+fn a_pipe_in_place_of_a_project_file_is_refused_at_once() {
     for (name, code) in [
         (".mcp.json", 0),
         (".windlass/config.toml", 2),

@@ -92,7 +92,7 @@ fn statuses(program: &Program) -> BTreeMap<String, (String, i64)> {
 
 /// MS-131: tasks start in the order of what they wait for; a later phase waits for the one before it.
 #[test]
-fn tasks_of_a_plan_run_in_the_order_of_what_they_wait_for() {
+fn tasks_of_a_plan_run_in_the_order_of_their_blockers() {
     let server = ModelServer::start_empty();
     server.answer_with(|request| Some(work(request)));
     let program = Program::with(server);
@@ -130,7 +130,7 @@ fn tasks_of_a_plan_run_in_the_order_of_what_they_wait_for() {
 
 /// PL-058, PL-059, PL-060, PL-061, PL-062: step 0 with what the task before left, step 99, and a snapshot at the end.
 #[test]
-fn a_task_begins_with_the_snapshot_before_it_and_ends_with_its_own() {
+fn a_task_begins_with_the_last_snapshot_and_ends_with_its_own() {
     let server = ModelServer::start_empty();
     server.answer_with(|request| Some(work(request)));
     let program = Program::with(server);
@@ -197,8 +197,8 @@ fn a_task_can_use_only_its_tools() {
         .collect();
     assert!(offered.contains(&"read".to_owned()) && offered.contains(&"save_snapshot".to_owned()));
     assert!(!offered.iter().any(|tool| tool == "write" || tool == "bash"), "{offered:?}");
-    let told = requests.last().unwrap().json()["messages"].to_string();
-    assert!(told.contains("task `t01` of the plan uses only `Read`, `grep`"), "{told}");
+    let sent_text = requests.last().unwrap().json()["messages"].to_string();
+    assert!(sent_text.contains("task `t01` of the plan uses only `Read`, `grep`"), "{sent_text}");
     assert!(!program.workspace().join("forged.txt").exists());
 }
 
@@ -287,8 +287,8 @@ fn a_task_is_done_when_its_verification_passes() {
     program.windlass(&["trust", "--yes"]).expect(0);
     plan(&program, &["run", "plan.json"]).expect(0);
     assert_eq!(program.file("made.txt"), "x");
-    let told = program.server.requests()[1].json()["messages"].to_string();
-    assert!(told.contains("test -f made.txt"), "{told}");
+    let sent_text = program.server.requests()[1].json()["messages"].to_string();
+    assert!(sent_text.contains("test -f made.txt"), "{sent_text}");
 }
 
 /// What a run has left: rows, files, snapshots without their times.

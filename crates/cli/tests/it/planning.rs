@@ -48,7 +48,7 @@ fn a_plan_is_printed_with_the_command_that_accepts_it() {
     assert!(events.contains(change), "{events}");
 }
 
-/// The words after `answer` that are no option go to the agent.
+/// The words after `answer` that are not an option go to the agent.
 #[test]
 fn a_comment_sends_a_plan_back() {
     let script = "replies: [{say: Write it.}, {say: Write it twice.}]";
@@ -75,7 +75,7 @@ fn a_plan_whose_files_changed_is_asked_about_again() {
 
 /// MS-027
 #[test]
-fn headless_autonomous_planning_goes_on_by_itself() {
+fn headless_autonomous_planning_continues_by_itself() {
     let program = program();
     let ran = program.windlass(&["headless", "--autonomous", "greet", "--mode", "plan", "--json"]);
     let kinds = ran.expect(0).kinds();

@@ -249,7 +249,7 @@ fn story_s3_log_decision() {
     assert_eq!(listed[0][0]["alternatives"], json!(["a", "b", "c"]));
 }
 
-fn snapshot() -> Value {
+pub fn snapshot() -> Value {
     json!({
         "failingTests": [{"file": "src/a.rs", "testName": "adds", "error": "left 1\nright 2"}],
         "techDebt": [{"file": "src/b.rs", "what": "copy", "whyDeferred": "time"}],
@@ -389,7 +389,7 @@ fn a_wrong_plan_is_refused_with_file_line_and_place() {
 
 /// PL-003, PL-004, PL-005, PL-068, PL-053, PL-054, PL-055, EXEC-007
 #[test]
-fn a_new_plan_is_shown_checked_and_made_of_a_template_with_bookends() {
+fn a_new_plan_has_bookends_and_is_shown_and_checked() {
     let program = quiet();
     let listed = plan(&program, &["list-templates", "--json"]).expect(0).json_lines().remove(0);
     let names: Vec<_> = listed.as_array().unwrap().iter().map(|one| one["name"].clone()).collect();

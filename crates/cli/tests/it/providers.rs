@@ -1,5 +1,8 @@
 //! Providers as data, efforts, and what `windlass models` says of them.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+
 use serde_json::{Value, json};
 use windlass_model::Wire;
 use windlass_testkit::ModelServer;
@@ -30,7 +33,7 @@ fn an_effort_comes_with_the_mode_and_from_the_flag() {
 }
 
 #[test]
-fn an_effort_that_is_not_one_or_not_taken_is_refused_with_what_is() {
+fn an_unknown_or_unsupported_effort_is_refused_with_the_valid_ones() {
     let program = Program::playing("replies: [{say: done}]");
     let refused = program.windlass(&["run", "go", "--effort", "ultra"]).expect(2).stderr;
     assert!(refused.contains("none, minimal, low, medium, high, max"), "{refused}");
@@ -159,4 +162,24 @@ match:
     assert!(page.contains("no   tool call       it called nothing, and said `pong`"), "{page}");
     assert!(page.contains("no   reasoning       none was seen"), "{page}");
     assert!(page.contains("no   picture         it was shown red, and said `pong`"), "{page}");
+}
+
+/// A server that has no list of models runs all the same.
+#[test]
+fn a_local_server_without_a_list_is_not_called_stopped() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let base = format!("http://{}/v1", listener.local_addr().unwrap());
+    let serving = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        assert!(stream.read(&mut [0; 1024]).unwrap() > 0);
+        let answer = "HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+        stream.write_all(answer.as_bytes()).unwrap();
+    });
+    let program = Program::playing("match: [{say: pong}]");
+    let mut command = program.command(&["models"]);
+    command.env("LMSTUDIO_BASE_URL", base);
+    let page = Ran::from(command.output().unwrap()).expect(0).stdout;
+    serving.join().unwrap();
+    let line = page.lines().find(|line| line.starts_with("lmstudio")).unwrap();
+    assert!(line.contains(": it answers with status 404"), "{page}");
 }

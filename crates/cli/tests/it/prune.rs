@@ -12,7 +12,7 @@ fn prune_removes_what_has_ended_and_says_what_stays() {
     let kept = program.windlass(&["prune"]).expect(0);
     assert_eq!(
         (kept.stdout.as_str(), kept.stderr.as_str()),
-        ("0 tasks removed\n", "kept: 1 task, ended more recently\n")
+        ("0 tasks removed\n", "kept: 1 task that ended more recently\n")
     );
     let planned = program.windlass(&["prune", "--older-than", "0s", "--dry-run"]).expect(0).stdout;
     assert_eq!(planned, format!("{task}  first\n1 task would be removed\n"));
@@ -28,7 +28,7 @@ fn prune_removes_what_has_ended_and_says_what_stays() {
 }
 
 #[test]
-fn a_broken_event_is_refused_by_its_name_and_other_tasks_go_on() {
+fn a_broken_event_is_named_and_other_tasks_continue() {
     let program = Program::playing("replies: [{say: done}]");
     program.windlass(&["run", "first"]).expect(0);
     let broken = program.task();

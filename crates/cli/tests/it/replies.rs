@@ -43,7 +43,7 @@ fn a_reply_cut_again_and_again_fails_the_task() {
 }
 
 #[test]
-fn a_reply_that_the_provider_withholds_is_no_answer() {
+fn a_reply_that_the_provider_withholds_is_not_an_answer() {
     let program =
         Program::playing("replies: [{say: 'I ca', finish: content_filter}, {say: better}]");
     let ran = program.windlass(&["run", "explain"]).expect(1);

@@ -145,7 +145,7 @@ fn every_requirement_names_a_test_that_carries_it_or_a_reason() {
 }
 
 #[test]
-fn a_test_is_found_with_the_ids_in_its_comments_and_its_body() {
+fn a_test_is_found_with_the_ids_in_and_above_it() {
     let text =
         "/// MS-001\n#[test]\nfn one() {\n    // ES-002\n}\n\nfn helper() {\n    // ES-003\n}\n";
     let found = tests_in(text);

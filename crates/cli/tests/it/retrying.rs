@@ -57,3 +57,18 @@ fn a_retry_of_what_has_not_failed_names_the_command_that_resumes() {
     let refused = program.windlass(&["retry", &task]).expect(2);
     assert!(refused.stderr.contains("has no retries left (limit 1)"), "{}", refused.stderr);
 }
+
+/// MS-132: a script names no task either: the last one of the directory is meant, as everywhere.
+#[test]
+fn resume_and_retry_take_the_last_task_of_this_directory() {
+    let program = Program::playing("replies: [{ask_user: {question: sure?}}, {say: done}]");
+    let none = program.windlass(&["retry"]).expect(2);
+    assert!(none.stderr.contains("no task was started in `/"), "{none:?}");
+    program.windlass(&["run", "work"]).expect(3);
+    let (task, refused) = (program.task(), program.windlass(&["retry"]).expect(2));
+    assert!(refused.stderr.contains(&format!("`{task}`, has not failed")), "{refused:?}");
+    program.windlass(&["answer", &task, "yes"]).expect(0);
+    let resumed = program.windlass(&["resume"]).expect(0);
+    assert!(resumed.stderr.contains(&format!("the last task of this directory: {task} “work”")));
+    assert_eq!(resumed.stdout, "done\n");
+}

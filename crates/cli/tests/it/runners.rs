@@ -7,7 +7,7 @@ use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use windlass_testkit::{Answer, Gate, ModelServer};
+use windlass_testkit::{Answer, Gate, ModelServer, git};
 
 use crate::program::{Program, Ran, needed};
 
@@ -22,17 +22,6 @@ const CONTRACT: &str = "
       {\"success\": true, \"summary\": \"made a file\"}
       ```
 ";
-
-pub fn git(directory: &Path, arguments: &[&str]) -> String {
-    let output = Command::new("git")
-        .args(["-c", "user.name=Ada", "-c", "user.email=ada@example.org"])
-        .args(arguments)
-        .current_dir(directory)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap().trim().to_owned()
-}
 
 /// Puts a person's directory under git.
 pub fn repository(program: &Program) {
@@ -80,7 +69,15 @@ fn question(program: &Program, child: &mut Child) -> Value {
 }
 
 fn end(child: Child) -> Ran {
-    Ran::from(child.wait_with_output().unwrap())
+    let id = rustix::process::Pid::from_child(&child);
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let reading = std::thread::spawn(move || sender.send(child.wait_with_output().unwrap()));
+    let output = receiver.recv_timeout(PATIENCE).unwrap_or_else(|_| {
+        rustix::process::kill_process(id, rustix::process::Signal::KILL).unwrap();
+        panic!("it does not end: {:?}", receiver.recv());
+    });
+    reading.join().unwrap().unwrap();
+    Ran::from(output)
 }
 
 const SMALL: &str = "
@@ -389,6 +386,146 @@ steps:
     looked.open();
     end(run).expect(0);
     (answer, program.windlass(&["events", &task, "--json"]).expect(0).stdout)
+}
+
+/// A Claude Code that asks for one permission, notes how it was called, and does what it may. It asks the same once more.
+const FAKE_CLAUDE: &str = r#"#!/bin/bash
+echo "$*" >> calls.txt
+read -r prompt
+echo '{"type":"system","subtype":"init","session_id":"own-session"}'
+echo '{"type":"assistant","message":{"content":[{"type":"text","text":"I will make the file"}]}}'
+for id in r1 r2; do
+  echo '{"type":"control_request","request_id":"'$id'","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"touch made.txt"}}}'
+  read -r answer
+  echo "$answer" >> answers.txt
+done
+echo '{"type":"result","subtype":"success","is_error":false,"result":"```json\n{\"success\": true, \"summary\": \"made it\"}\n```"}'
+"#;
+
+/// A killed run continues the program's own session. The answer given meanwhile reaches it, once; the same question
+/// asked again is another one. What it printed is seen live and later.
+#[test]
+fn a_killed_program_is_resumed_by_its_session_and_gets_its_answer() {
+    let program = project("replies: []", |_| {
+        "[runners.programs.claude]\nprogram = \"./claude.sh\"\n".to_owned()
+    });
+    let top = program.workspace();
+    fs::write(top.join("claude.sh"), FAKE_CLAUDE).unwrap();
+    Command::new("chmod").args(["+x", "claude.sh"]).current_dir(top).status().unwrap();
+    let one = "
+name: small
+worktree: {keep: true}
+steps:
+  - {name: make, type: agent, runner: claude, spell: \"Make a file.\\nNow.\"}
+";
+    workflow(&program, one);
+    let ask = |child: &mut Child| question(&program, child)["question"]["id"].clone();
+    let mut run = program.start(&["workflow", "run", "small", "--permission-profile", "trusted"]);
+    let first = ask(&mut run);
+    run.kill().unwrap();
+    run.wait().unwrap();
+    program.windlass(&["answer", first.as_str().unwrap(), "Allow"]).expect(0);
+    let status = program.windlass(&["workflow", "status", "small", "--json"]).expect(0);
+    let status: Value = serde_json::from_str(&status.stdout).unwrap();
+    let id = status["run"].as_str().unwrap().to_owned();
+    let mut run = program.start(&["workflow", "resume", &id]);
+    let second = ask(&mut run);
+    assert_ne!(second, first, "the same question again is another one");
+    // The first answer was used up: it does not count for a third process either.
+    run.kill().unwrap();
+    run.wait().unwrap();
+    let mut run = program.start(&["workflow", "resume", &id]);
+    assert_eq!(ask(&mut run), second);
+    program.windlass(&["answer", second.as_str().unwrap(), "Deny"]).expect(0);
+    let third = ask(&mut run);
+    program.windlass(&["answer", third.as_str().unwrap(), "Deny"]).expect(0);
+    let ran = end(run).expect(0);
+    assert!(ran.stderr.contains(": I will make the file"), "{}", ran.stderr);
+    let tree = git(top, &["worktree", "list", "--porcelain"]);
+    let tree = tree.lines().filter_map(|line| line.strip_prefix("worktree ")).nth(1).unwrap();
+    let read = |name: &str| fs::read_to_string(Path::new(tree).join(name)).unwrap();
+    let calls = read("calls.txt");
+    let resumed = calls.lines().skip(1).all(|call| call.contains("--resume=own-session"));
+    assert!(calls.lines().count() == 3 && resumed, "{calls}");
+    let answers = read("answers.txt");
+    assert_eq!(answers.matches("\"behavior\":\"allow\"").count(), 1, "{answers}");
+    assert!(program.windlass(&["inbox", "--json"]).expect(0).stdout.trim().is_empty());
+    let logs = program.windlass(&["logs", &id]).expect(0).stdout;
+    assert!(logs.contains("make (claude)") && logs.contains("I will make the file"), "{logs}");
+}
+
+/// What a person's file gives to a program is a key by its name, though no provider of ours has it.
+#[test]
+fn a_key_that_a_program_gets_and_prints_is_kept_nowhere() {
+    let program = project("replies: []", |_| {
+        "[runners.programs.claude]\nprogram = \"./claude.sh\"\nenv = [\"GIVEN_TOKEN\"]\n".to_owned()
+    });
+    let top = program.workspace();
+    let said = "#!/bin/bash\nread -r prompt\n\
+        echo '{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"s\"}'\n\
+        echo '{\"type\":\"assistant\",\"message\":{\"content\":[{\"type\":\"text\",\"text\":\"I have '$GIVEN_TOKEN'\"}]}}'\n\
+        echo '{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\":\"it is '$GIVEN_TOKEN'\"}'\n";
+    fs::write(top.join("claude.sh"), said).unwrap();
+    Command::new("chmod").args(["+x", "claude.sh"]).current_dir(top).status().unwrap();
+    workflow(
+        &program,
+        "\nname: small\nsteps:\n  - {name: make, type: agent, runner: claude, spell: \"Do.\\nNow.\"}\n",
+    );
+    let mut command =
+        program.command(&["workflow", "run", "small", "--permission-profile", "trusted"]);
+    let output = command.env("GIVEN_TOKEN", "given-0123456789-abcdef").output().unwrap();
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(printed.contains("I have [redacted: GIVEN_TOKEN]"), "{printed}");
+    let logs = program.windlass(&["logs"]).expect(0).stdout;
+    assert!(logs.contains("I have [redacted: GIVEN_TOKEN]"), "{logs}");
+    assert!(!(printed + &logs).contains("given-0123456789"));
+}
+
+/// The same, but it asks only when it may.
+const SLOW_CLAUDE: &str = r#"#!/bin/bash
+echo "$*" >> calls.txt
+read -r prompt
+echo '{"type":"system","subtype":"init","session_id":"own-session"}'
+[ $(wc -l < calls.txt) = 1 ] || until [ -e go ]; do sleep 0.05; done
+echo '{"type":"control_request","request_id":"r1","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"touch made.txt"}}}'
+read -r answer
+echo "$answer" >> answers.txt
+echo '{"type":"result","subtype":"success","is_error":false,"result":"```json\n{\"success\": true, \"summary\": \"made it\"}\n```"}'
+"#;
+
+#[test]
+fn an_answer_reaches_a_program_that_has_not_asked_again() {
+    let program = project("replies: []", |_| {
+        "[runners.programs.claude]\nprogram = \"./claude.sh\"\n".to_owned()
+    });
+    let top = program.workspace();
+    fs::write(top.join("claude.sh"), SLOW_CLAUDE).unwrap();
+    windlass_testkit::by_hand(top, "chmod +x claude.sh");
+    let one = "
+name: small
+worktree: {keep: true}
+steps:
+  - {name: make, type: agent, runner: claude, spell: \"Make a file.\\nNow.\"}
+";
+    workflow(&program, one);
+    let mut run = program.start(&["workflow", "run", "small", "--permission-profile", "trusted"]);
+    let asked = question(&program, &mut run)["question"]["id"].clone();
+    run.kill().unwrap();
+    run.wait().unwrap();
+    let tree = git(top, &["worktree", "list", "--porcelain"]);
+    let tree = tree.lines().filter_map(|line| line.strip_prefix("worktree ")).nth(1).unwrap();
+    let calls = || fs::read_to_string(Path::new(tree).join("calls.txt")).unwrap().lines().count();
+    let run = program.start(&["workflow", "resume", &program.task()]);
+    let begun = Instant::now();
+    while calls() < 2 {
+        assert!(begun.elapsed() < PATIENCE, "it is not started again");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    program.windlass(&["answer", asked.as_str().unwrap(), "Deny"]).expect(0);
+    fs::write(Path::new(tree).join("go"), "").unwrap();
+    end(run).expect(0);
+    let answers = fs::read_to_string(Path::new(tree).join("answers.txt")).unwrap();
+    assert!(answers.lines().count() == 1 && answers.contains("deny"), "{answers}");
 }
 
 /// One prompt by two runners, the results side by side, one picked and merged.

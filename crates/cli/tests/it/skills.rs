@@ -78,7 +78,7 @@ fn skill(body: &str) -> String {
     format!("---\nname: deploy\ndescription: Ship it\n---\n{body}\n")
 }
 
-/// Must show 1; AX-003, AX-018, AX-070, AX-045, AX-046, AX-048, AX-089…092, AX-113, ES-008, ES-131
+/// AX-003, AX-018, AX-070, AX-045, AX-046, AX-048, AX-089…092, AX-113, ES-008, ES-131
 #[test]
 fn a_running_task_sees_every_change_of_a_skill_within_a_turn() {
     let server = ModelServer::start_empty();
@@ -214,6 +214,8 @@ fn a_goal_and_a_message_call_a_skill_by_name() {
     gate.open();
     let ran: Ran = child.wait_with_output().unwrap().into();
     ran.expect(0);
+    let listed = program.windlass(&["tasks"]).expect(0).stdout;
+    assert!(listed.ends_with("  /deploy\n"), "as a person calls it: {listed}");
     let second = contents(&program.server.requests()[1]);
     let said = second.iter().find(|text| text.starts_with("User says: Follow the skill"));
     assert!(said.unwrap().contains("Deploy the blog at night."), "{second:?}");
@@ -222,6 +224,9 @@ fn a_goal_and_a_message_call_a_skill_by_name() {
     assert!(refused.stderr.contains("is not for people to call"), "{refused:?}");
     let unknown = program.windlass(&["run", "/nope", "--json"]).expect(2);
     assert!(unknown.stderr.contains("there is no skill `nope`"), "{unknown:?}");
+    let sent = program.windlass(&["send", &program.task(), "/nope"]).expect(2);
+    assert!(sent.stderr.contains("there is no skill `nope`"), "{sent:?}");
+    assert!(sent.stderr.contains("the message `/help` the commands"), "{sent:?}");
 }
 
 /// AX-105…107, AX-030, MS-153, MS-156
@@ -290,7 +295,7 @@ replies:
     assert!(!sent.last().unwrap().contains("mine now"), "read-only: {sent:?}");
 }
 
-/// Must show 4; MS-168…171, MS-213, MS-225: a person runs it where they want it; nothing else does.
+/// MS-168…171, MS-213, MS-225: a person runs it where they want it; nothing else does.
 #[test]
 fn an_eval_tells_whether_a_skill_helps_and_keeps_what_failed() {
     let program = Program::with(ModelServer::start_empty());

@@ -282,7 +282,7 @@ fn the_system_prompt_has_every_section() {
     assert!(names(system).contains("`edit`") && !names(restricted).contains("`edit`"));
 }
 
-/// Invariant 4, Must show 2: append-only context over 200 turns, also across a crash and `resume`.
+/// Invariant 4: append-only context over 200 turns, also across a crash and `resume`.
 #[test]
 fn append_only_context_holds_for_two_hundred_turns_and_across_a_kill() {
     let mut script = String::from("replies:\n");
@@ -313,7 +313,7 @@ fn append_only_context_holds_for_two_hundred_turns_and_across_a_kill() {
     }
 }
 
-/// Must show 4; ES-107, ES-213, ES-215, ES-216, ES-073, ES-299, ES-300, ES-302
+/// ES-107, ES-213, ES-215, ES-216, ES-073, ES-299, ES-300, ES-302
 #[test]
 fn an_answer_from_another_process_continues_a_parked_task() {
     let program = prepared(
@@ -360,7 +360,7 @@ replies:
     assert_eq!(program.windlass(&["inbox", "--json"]).stdout, "");
 }
 
-/// Must show 4; ES-049, ES-052, ES-119, ES-289, ES-313
+/// ES-049, ES-052, ES-119, ES-289, ES-313
 #[test]
 fn a_message_to_a_running_task_is_seen_within_a_turn() {
     let server = windlass_testkit::ModelServer::start(

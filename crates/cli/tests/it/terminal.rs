@@ -2,13 +2,9 @@
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
-use std::os::fd::OwnedFd;
-use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command};
 
-use rustix::fs::{Mode, OFlags};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{Winsize, tcsetwinsize};
+use windlass_testkit::on_terminal;
 
 /// A terminal with a program on it.
 pub struct Terminal {
@@ -19,31 +15,9 @@ pub struct Terminal {
 
 impl Terminal {
     /// Starts a command with all its streams on a terminal of this many columns.
-    pub fn start(mut command: Command, columns: u16) -> Self {
-        let main = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
-        grantpt(&main).unwrap();
-        unlockpt(&main).unwrap();
-        let size = Winsize { ws_row: 40, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
-        tcsetwinsize(&main, size).unwrap();
-        let name = ptsname(&main, Vec::new()).unwrap();
-        let open = || -> OwnedFd {
-            let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
-            rustix::fs::open(name.as_c_str(), flags, Mode::empty()).unwrap()
-        };
-        let (stdin, stdout, stderr) = (open(), open(), open());
-        command.stdin(stdin).stdout(stdout).stderr(stderr);
-        // SAFETY: only async-signal-safe calls between fork and exec.
-        unsafe {
-            command.pre_exec(|| {
-                rustix::process::setsid()?;
-                rustix::process::ioctl_tiocsctty(std::os::fd::BorrowedFd::borrow_raw(0))?;
-                Ok(())
-            });
-        }
-        let child = command.spawn().unwrap();
-        // Drops our ends of the terminal, so that its end is seen when the program ends.
-        drop(command);
-        Self { screen: File::from(main), child, seen: Vec::new() }
+    pub fn start(command: Command, columns: u16) -> Self {
+        let (screen, child) = on_terminal(command, columns, 40).unwrap();
+        Self { screen, child, seen: Vec::new() }
     }
 
     /// Reads until a text has been shown.

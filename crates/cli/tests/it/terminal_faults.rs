@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
+use rustix::process::{Pid, Signal, kill_process};
 use vt100::MouseProtocolMode;
 
 use crate::interactive::{PATIENCE, Screen, interactive, prepared};
@@ -128,7 +129,7 @@ fn the_full_screen_is_scrolled_and_leaves_no_trace() {
 }
 
 #[test]
-fn a_command_of_the_person_runs_and_the_agent_reads_what_it_printed() {
+fn the_agent_reads_what_a_command_of_the_person_printed() {
     let program = prepared("replies: [{say: I have seen it.}]");
     let mut screen = Screen::open(&program, &[]);
     screen.says("!echo $((6 * 7)) notes; cat notes.txt");
@@ -145,8 +146,12 @@ fn a_command_of_the_person_runs_and_the_agent_reads_what_it_printed() {
 
 /// A program that the person has as their editor: it adds to the file.
 fn editor(program: &Program, adds: &str) -> PathBuf {
+    editor_script(program, &format!("printf '%s' '{adds}' >> \"$1\""))
+}
+
+fn editor_script(program: &Program, commands: &str) -> PathBuf {
     let path = program.data.path().join("editor");
-    fs::write(&path, format!("#!/bin/sh\nprintf '%s' '{adds}' >> \"$1\"\n")).unwrap();
+    fs::write(&path, format!("#!/bin/sh\n{commands}\n")).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     path
 }
@@ -164,6 +169,64 @@ fn the_message_is_written_in_the_persons_own_editor() {
     screen.until("❯ a beginning and an end");
     screen.types("\r");
     screen.until("Well written.");
+    screen.leave();
+}
+
+/// It is in the directory of the conversation, and a placeholder is no text to edit.
+#[test]
+fn the_editor_gets_pasted_text_whole_in_the_directory_of_the_conversation() {
+    let program = prepared("replies: []");
+    let mut command = interactive(&program, &[]);
+    command.env("EDITOR", editor_script(&program, "printf ' end of %s' \"$PWD\" >> \"$1\""));
+    let mut screen = Screen::start(command, 200, 30);
+    screen.until("windlass chat | manual");
+    let lines: Vec<String> = (1..=12).map(|n| format!("line {n}")).collect();
+    screen.types(&format!("\u{1b}[200~{}\u{1b}[201~", lines.join("\n")));
+    screen.until("[pasted text 1: 12 lines]");
+    screen.types("\u{7}");
+    let directory = program.workspace().canonicalize().unwrap();
+    let last = format!("line 12 end of {}", directory.display());
+    screen.wait_for_shown("what was pasted, and the directory", |shown| shown.contains(&last));
+    assert!(screen.parser.screen().contents().contains("line 11"));
+    screen.types("\u{3}");
+    screen.leave();
+}
+
+/// Where an editor leaves the keys as they are, Ctrl-C is a signal for everybody in the terminal.
+#[test]
+fn what_interrupts_the_editor_does_not_leave_the_conversation() {
+    let program = prepared("replies: [{say: Still here.}]");
+    let mut command = interactive(&program, &[]);
+    let commands = "trap '' INT\nkill -INT 0\nprintf ' and more' >> \"$1\"";
+    command.env("EDITOR", editor_script(&program, commands));
+    let mut screen = Screen::start(command, 80, 24);
+    screen.until("windlass chat | manual");
+    screen.types("a beginning");
+    screen.until("❯ a beginning");
+    screen.types("\u{7}");
+    screen.until("❯ a beginning and more");
+    screen.types("\r");
+    screen.until("Still here.");
+    screen.leave();
+}
+
+/// It may have been killed after the text was saved, or told to throw it away.
+#[test]
+fn what_an_editor_leaves_that_fails_is_in_the_history() {
+    let program = prepared("replies: []");
+    let mut command = interactive(&program, &[]);
+    let commands = "printf ' and more' >> \"$1\"\nexit 1";
+    command.env("EDITOR", editor_script(&program, commands));
+    let mut screen = Screen::start(command, 80, 24);
+    screen.until("windlass chat | manual");
+    screen.types("a beginning");
+    screen.until("❯ a beginning");
+    screen.types("\u{7}");
+    screen.until("the editor ended with an error; what it left is in the history");
+    screen.wait_for_shown("the message", |shown| shown.lines().any(|l| l == "❯ a beginning"));
+    screen.types("\u{1b}[A");
+    screen.until("❯ a beginning and more");
+    screen.types("\u{3}");
     screen.leave();
 }
 
@@ -336,5 +399,24 @@ fn a_notification_gets_through_tmux() {
     let written = screen.written();
     let words = "\u{1b}]9;windlass: the agent waits for you\u{7}";
     assert!(written.contains(&format!("\u{1b}Ptmux;\u{1b}{words}\u{1b}\\\u{7}")), "{written:?}");
+    screen.leave();
+}
+
+/// A SIGSTOP from outside gives it no chance to put the terminal back; the shell sets its own modes meanwhile.
+#[test]
+fn stopped_from_outside_it_sets_the_terminal_again() {
+    let program = prepared("replies: [{say: Here again.}]");
+    let mut screen = Screen::open(&program, &[]);
+    let marks = "\u{1b}[?2004h";
+    screen.types("are you ");
+    screen.until("❯ are you");
+    assert_eq!(screen.written().matches(marks).count(), 1);
+    let process = Pid::from_child(&screen.child);
+    for signal in [Signal::STOP, Signal::CONT] {
+        kill_process(process, signal).unwrap();
+    }
+    screen.until_written(marks, 2);
+    screen.says("there?");
+    screen.until("Here again.");
     screen.leave();
 }

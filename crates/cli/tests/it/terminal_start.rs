@@ -91,9 +91,9 @@ fn wrong_options_are_refused_before_anything_is_drawn() {
     }
 }
 
-/// MS-192: `-p` behind options is a run with them.
+/// MS-192: `-p` after options is a run with them.
 #[test]
-fn print_behind_options_is_a_run_with_them() {
+fn print_after_options_is_a_run_with_them() {
     let program = prepared("replies: [{say: From the server.}]");
     let script = program.workspace().join("other.yaml");
     std::fs::write(&script, "replies: [{say: From the other model.}]").unwrap();
@@ -156,4 +156,31 @@ replies:
     let (all, code) = screen.end();
     assert_eq!(code, 0, "{all}");
     assert!(!program.workspace().join("notes.txt").exists());
+}
+
+/// Its font has few signs besides letters, and what a page covers does not come back by itself.
+#[test]
+fn the_console_of_linux_gets_plain_signs() {
+    let program = prepared("replies: [{say: '**Größe** → 3 – so ✓'}]");
+    let mut command = interactive(&program, &[]);
+    command.env("TERM", "linux");
+    let mut screen = Screen::start(command, 80, 24);
+    screen.until("windlass chat | manual | normal | smart ---");
+    screen.says("wie groß?");
+    screen.until("Größe > 3 - so +");
+    screen.until("waiting for you");
+    screen.types("/tasks");
+    screen.until("> /tasks");
+    screen.types("\r");
+    screen.until("Enter watch");
+    screen.types("q");
+    screen.until_gone("Enter watch");
+    screen.wait_for_shown("the conversation again", |shown| {
+        shown.contains("> wie groß?") && shown.contains("Größe > 3 - so +")
+    });
+    let is_shown = |char: char| char.is_ascii() || "öß".contains(char);
+    let written = screen.written();
+    assert!(written.chars().all(is_shown), "{written:?}");
+    assert!(!written.contains("\u{1b}]8;"), "{written:?}");
+    screen.leave();
 }

@@ -1,10 +1,14 @@
 //! Pages of the interactive terminal over real work, the layout, and copying.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+use std::time::Instant;
+
 use serde_json::json;
-use windlass_testkit::{Answer, Gate, ModelServer};
+use windlass_testkit::{Answer, Gate, ModelServer, git};
 
 use crate::growing;
-use crate::interactive::{ESCAPE, Screen, prepared};
+use crate::interactive::{ESCAPE, PATIENCE, Screen, interactive, prepared};
 use crate::plans;
 use crate::program::{Program, Ran};
 use crate::runners;
@@ -53,6 +57,50 @@ fn the_last_reply_is_copied_as_markdown() {
     screen.leave();
 }
 
+/// A program of the desktop gets it, but not over SSH, where that would be another desktop than the person's.
+#[test]
+fn a_reply_is_copied_to_the_desktop_and_over_ssh_to_the_terminal() {
+    let program = prepared("replies: [{say: Use this one.}]");
+    let (tools, copied) = (program.data.path().join("tools"), program.data.path().join("copied"));
+    std::fs::create_dir(&tools).unwrap();
+    let copies = tools.join("wl-copy");
+    std::fs::write(&copies, format!("#!/bin/sh\ncat > '{}'\n", copied.display())).unwrap();
+    std::fs::set_permissions(&copies, Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", tools.display(), std::env::var("PATH").unwrap());
+    let mut local = interactive(&program, &[]);
+    local.env("PATH", &path).env("WAYLAND_DISPLAY", "wayland-0");
+    let mut screen = Screen::start(local, 80, 24);
+    screen.until("windlass chat | manual");
+    screen.says("which?");
+    screen.until("Use this one.");
+    screen.until("waiting for you");
+    screen.types("\u{1b}c");
+    screen.until("copied");
+    assert_eq!(std::fs::read_to_string(&copied).unwrap(), "Use this one.");
+    screen.types(ESCAPE);
+    screen.leave();
+
+    std::fs::remove_file(&copied).unwrap();
+    let sequence = "\u{1b}]52;c;VXNlIHRoaXMgb25lLg==\u{7}";
+    let in_screen = format!("\u{1b}P{sequence}\u{1b}\\");
+    for (name, written) in [("SSH_CONNECTION", sequence), ("STY", &in_screen)] {
+        let mut remote = interactive(&program, &["--continue"]);
+        remote.env("PATH", &path).env(name, "1.example");
+        if name == "SSH_CONNECTION" {
+            remote.env("WAYLAND_DISPLAY", "wayland-0");
+        }
+        let mut screen = Screen::start(remote, 80, 24);
+        screen.until("Use this one.");
+        screen.until("waiting for you");
+        screen.types("\u{1b}c");
+        screen.until("sent to the terminal's clipboard");
+        assert!(screen.written().contains(written), "{name}: {:?}", screen.written());
+        screen.types(ESCAPE);
+        screen.leave();
+        assert!(!copied.exists(), "{name}");
+    }
+}
+
 /// Terminal views of workflows, their worktrees and the workers in them.
 #[test]
 fn workflows_runs_and_workers_are_pages() {
@@ -70,10 +118,14 @@ fn workflows_runs_and_workers_are_pages() {
         screen.until(words);
     }
     screen.types(ESCAPE);
+    // Back to the list that has opened it.
     screen.until_gone("run of a workflow");
+    screen.until("Workflows of this directory");
+    screen.types("q");
+    screen.until_gone("Workflows of this directory");
     screen.says("/parallel");
     screen.until("workers in worktrees");
-    screen.until("nothing here");
+    screen.until("no worker works in a worktree now");
     screen.types("q");
     screen.until_gone("workers in worktrees");
     screen.leave();
@@ -143,6 +195,8 @@ fn workers_at_work_are_on_their_page() {
     screen.until(&format!("write {}.txt", second.0));
     screen.types("q");
     screen.until_gone("transcript of task_");
+    screen.types("q");
+    screen.until_gone("workers in worktrees");
     looked.open();
     Ran::from(run.wait_with_output().unwrap()).expect(0);
     screen.leave();
@@ -278,8 +332,8 @@ fn a_jump_in_the_changes_stops_at_files_and_hunks() {
     let numbered = |word: &str| (1..=300).map(|n| format!("{word} {n}\n")).collect::<String>();
     let file = program.workspace().join("long.txt");
     std::fs::write(&file, numbered("line")).unwrap();
-    runners::git(program.workspace(), &["add", "."]);
-    runners::git(program.workspace(), &["commit", "-qm", "a long file"]);
+    git(program.workspace(), &["add", "."]);
+    git(program.workspace(), &["commit", "-qm", "a long file"]);
     let changed = ["line 20\n", "line 150\n", "line 280\n"]
         .iter()
         .fold(numbered("line"), |text, line| text.replace(line, &format!("changed {line}")));
@@ -376,4 +430,87 @@ fn keys_edit_as_in_vi_where_that_is_set() {
     screen.types("q");
     screen.until_gone("changes of this turn");
     screen.leave();
+}
+
+/// Opened from here, a conversation of another directory works there; the work of this one continues, and nothing of it
+/// is printed in the other conversation.
+#[test]
+fn another_conversation_has_its_own_directory_and_the_first_continues() {
+    let program = prepared(
+        "
+match:
+  - when: the other matter
+    say: An answer.
+replies:
+  - bash: while [ ! -e go ]; do sleep 0.05; done; echo went
+  - say: Done at last.
+",
+    );
+    let other = program.data.path().join("elsewhere");
+    std::fs::create_dir(&other).unwrap();
+    std::fs::write(other.join("there.txt"), "only there\n").unwrap();
+    let mut screen = Screen::open(&program, &["--workspace", &other.display().to_string()]);
+    screen.says("the other matter");
+    screen.until("An answer.");
+    screen.until("waiting for you");
+    screen.leave();
+    let mut screen = Screen::open(&program, &[]);
+    screen.types("\u{1b}p");
+    screen.until("chat | manual | trusted");
+    screen.types("\u{1b}a");
+    screen.until("build | autonomous | trusted");
+    screen.says("work on it");
+    screen.until("$ while");
+    open_conversation(&mut screen, "the other matter");
+    screen.until("An answer.");
+    screen.says("!cat there.txt");
+    screen.until("only there");
+    screen.until("elsewhere");
+    let requests = program.server.requests().len();
+    std::fs::write(program.workspace().join("go"), "").unwrap();
+    let since = Instant::now();
+    while program.server.requests().len() == requests {
+        assert!(since.elapsed() < PATIENCE, "the first task was stopped: {}", screen.all());
+    }
+    screen.says("!echo $((40 + 2)) still here");
+    screen.until("42 still here");
+    assert!(!screen.all().contains("Done at last."), "{}", screen.all());
+    open_conversation(&mut screen, "work on it");
+    screen.until("Done at last.");
+    screen.leave();
+}
+
+/// Opens a conversation of any directory.
+fn open_conversation(screen: &mut Screen, words: &str) {
+    screen.says("/sessions");
+    screen.until("conversations of this directory");
+    screen.types("\t");
+    screen.until("conversations of all directories");
+    screen.types(words);
+    screen.until(&format!("search: {words}"));
+    screen.types("\r");
+    screen.until_gone("conversations of all directories");
+}
+
+/// The conversation shows what was typed; what goes along with it is named, and the model reads it whole.
+#[test]
+fn what_goes_along_with_a_message_is_named_in_a_line() {
+    let program = prepared("replies: [{say: First.}, {say: Second.}]");
+    let numbers: String = (1..=60).map(|number| format!("number {number}\n")).collect();
+    std::fs::write(program.workspace().join("nums.txt"), numbers).unwrap();
+    let mut screen = Screen::open(&program, &[]);
+    screen.says("sum @nums.txt ");
+    screen.until("First.");
+    screen.until("waiting for you");
+    screen.says("!seq 101 129; echo end$((1 + 1))");
+    screen.until("end2");
+    screen.says("and these");
+    screen.until("Second.");
+    let (all, _) = screen.leave();
+    assert!(all.contains("attached nums.txt, 60 lines"), "{all}");
+    for hidden in ["number 7", "# Attached", "I ran this command"] {
+        assert!(!all.contains(hidden), "{hidden}:\n{all}");
+    }
+    let last = program.server.requests().last().unwrap().json().to_string();
+    assert!(last.contains("number 60") && last.contains("I ran this command"), "{last}");
 }

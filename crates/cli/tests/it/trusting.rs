@@ -35,9 +35,35 @@ fn an_approval_holds_for_the_script_that_a_server_runs() {
     put(&program, "srv.py", "print('two')\n");
     assert!(!starts(&program), "the script is another one now");
     let notice = program.windlass(&["mcp", "list"]).expect(0).stderr;
-    assert!(notice.contains("is not approved any more (srv.py changed)"), "{notice}");
+    assert!(notice.contains("is no longer approved (srv.py changed)"), "{notice}");
     let asked = program.windlass(&["trust"]).expect(2).stdout;
     assert!(asked.contains("changed since you approved it: srv.py"), "{asked}");
+}
+
+/// What nobody can read nobody approves, and a script that was not touched has not changed.
+#[test]
+fn a_list_of_servers_that_cannot_be_read_is_named() {
+    let program = program();
+    put(&program, ".mcp.json", SERVER);
+    put(&program, "srv.py", "print('one')\n");
+    program.windlass(&["trust", "--yes"]).expect(0);
+    put(&program, ".mcp.json", "{bad");
+    let listed = program.windlass(&["mcp", "list"]).expect(0).stderr;
+    assert!(listed.contains("(.mcp.json changed)"), "{listed}");
+    let why = "it is not valid JSON: line 1, column 2";
+    assert!(listed.contains(why) && !listed.contains("(file)"), "{listed}");
+    let refused = program.windlass(&["trust", "--yes"]).expect(2).stderr;
+    assert!(refused.contains(&format!("cannot be approved: {why}")), "{refused}");
+    let checked = program.windlass(&["doctor"]).stdout;
+    assert!(checked.contains("a list of servers is wrong") && checked.contains(why), "{checked}");
+    for wrong in
+        [["x", "--url", "notaurl"], ["x", "--url", "ftp://host/"], ["a b", "--url", "http://h/"]]
+    {
+        program.windlass(&[&["mcp", "add"], &wrong[..]].concat()).expect(2);
+    }
+    let config = program.data.path().join(".config/windlass/config.toml");
+    let text = std::fs::read_to_string(config).unwrap_or_default();
+    assert!(!text.contains("mcp"), "{text}");
 }
 
 /// A script that does not exist yet, a module, and a script behind `sh -c`.
@@ -58,6 +84,27 @@ fn a_script_that_comes_later_needs_another_approval() {
         put(&program, script, "echo\n");
         assert!(!starts(&program), "{script}");
     }
+}
+
+/// A server starts with the first call that needs it, which may be long after its approval was looked at.
+#[test]
+fn a_script_that_a_task_changes_is_not_started() {
+    let script = "
+replies:
+  - bash: {command: \"echo 'import os' >> srv.py\"}
+  - mcp__s__echo: {}
+  - say: done
+";
+    let program = Program::playing(script);
+    put(&program, ".mcp.json", SERVER.replace("srv.py\"", "srv.py\", \"stdio\"").as_str());
+    put(&program, "srv.py", include_str!("../../../tools/tests/it/mcp_server.py"));
+    program.windlass(&["trust", "--yes"]).expect(0);
+    program.windlass(&["mcp", "test", "s", "--pin"]).expect(0);
+    let ran = program.windlass(&["run", "use the server"]).expect(0);
+    assert!(ran.stderr.contains("is no longer approved (srv.py changed)"), "{ran:?}");
+    let body = program.server.requests().last().unwrap().json().to_string();
+    assert!(body.contains("(srv.py changed); a person can look at it with `windlass trust`"));
+    assert!(!body.contains("still here"), "the server answers with it");
 }
 
 /// A clone with the same file has other scripts.
@@ -180,6 +227,85 @@ fn a_pipe_in_place_of_a_file_is_an_error_at_once() {
     pipe(&program.workspace().join(".windlass/config.toml"));
     let refused = program.windlass(&["trust", "--yes"]).expect(2);
     assert!(refused.stderr.contains("is not a regular file"), "{refused:?}");
+    let own = program.data.path().join(".config/windlass");
+    std::fs::create_dir_all(&own).unwrap();
+    pipe(&own.join("config.toml"));
+    let refused = program.windlass(&["config", "set", "agent.max_iterations", "9"]).expect(2);
+    assert!(refused.stderr.contains("is not a regular file"), "{refused:?}");
+}
+
+/// Whatever file of a project is a pipe, every command ends.
+#[test]
+fn no_command_waits_for_a_pipe_of_a_project() {
+    let program = program();
+    for name in [
+        "AGENTS.md",
+        "CLAUDE.md",
+        "plan.json",
+        ".worktreeinclude",
+        ".windlass/plan.json",
+        ".windlass/completion.json",
+        ".windlass/contract.json",
+        ".windlass/system-prompt.md",
+        ".windlass/plans/p/plan.json",
+        ".windlass/plans/q.json",
+        ".windlass/agents/a.md",
+        ".windlass/templates/t.json",
+        ".windlass/snapshots/unplanned/t01.md",
+        ".windlass/workflows/w.yaml",
+        ".windlass/spells/s.md",
+        ".windlass/skills/one/SKILL.md",
+        ".windlass/skills/two.md",
+        ".windlass/skills/three/evals/c/task.md",
+        ".windlass/skills/three/evals/c/grader.sh",
+        ".claude/skills/four.md",
+    ] {
+        let path = program.workspace().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let mode = rustix::fs::Mode::from_raw_mode(0o644);
+        let kind = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, &path, kind, mode, 0).unwrap();
+    }
+    put(&program, ".windlass/skills/three/SKILL.md", "---\nname: three\ndescription: d\n---\nx\n");
+    for command in [
+        ["trust", "--yes"].as_slice(),
+        &["doctor"],
+        &["skills", "list"],
+        &["skills", "check"],
+        &["skills", "eval", "three"],
+        &["plan", "list"],
+        &["plan", "validate"],
+        &["plan", "validate", "p"],
+        &["plan", "new", "x", "--template", "t"],
+        &["plan", "load-snapshot", "--task=t01"],
+        &["workflow", "list"],
+        &["workflow", "validate"],
+        &["workflow", "run", "w"],
+        &["config"],
+        &["run", "x"],
+    ] {
+        // A command that waited would never return.
+        program.windlass(command);
+    }
+}
+
+#[test]
+fn a_pipe_in_place_of_an_argument_is_an_error_at_once() {
+    let program = program();
+    let mode = rustix::fs::Mode::from_raw_mode(0o644);
+    let (path, kind) = (program.workspace().join("pipe"), rustix::fs::FileType::Fifo);
+    rustix::fs::mknodat(rustix::fs::CWD, &path, kind, mode, 0).unwrap();
+    let path = path.to_str().unwrap();
+    let (model, goal) = (format!("script:{path}"), format!("@{path}"));
+    for command in [
+        ["run", "x", "--model", &model].as_slice(),
+        &["run", "x", "--record", path],
+        &["run", &goal],
+        &["parallel", "run", "--file", path],
+    ] {
+        let ran = program.windlass(command);
+        assert!(ran.stderr.contains("is not a regular file"), "{command:?}: {ran:?}");
+    }
 }
 
 fn skill(description: &str) -> String {
@@ -236,4 +362,199 @@ fn a_grader_runs_in_the_sandbox_and_only_when_approved() {
     assert!(!outside.exists(), "the grader wrote outside its sandbox");
     put(&program, ".windlass/skills/g/evals/c/grader.sh", "exit 0\n");
     program.windlass(&eval).expect(2);
+}
+
+/// Names of files with their texts.
+type Files<'f> = &'f [(&'f str, &'f str)];
+
+/// What a server runs without its entry saying so in words that a person would look for: by flags, variables and
+/// directories, by what its program reads by itself, and by what those files name.
+#[test]
+fn a_change_of_anything_that_a_server_runs_is_asked_about() {
+    let variants: &[(&str, Files<'_>, &str)] = &[
+        (
+            r#""python3", "args": ["srv.py", "--config", "conf.yaml"]"#,
+            &[("srv.py", ""), ("conf.yaml", "a")],
+            "conf.yaml",
+        ),
+        (r#""sh", "args": ["server"], "cwd": "d""#, &[("d/server", "echo")], "d/server"),
+        (r#""sh", "args": ["server"]"#, &[("server", ". ./lib.sh"), ("lib.sh", "")], "lib.sh"),
+        (
+            r#""bash", "args": ["-c", "true"], "env": {"BASH_ENV": "setup"}"#,
+            &[("setup", "echo")],
+            "setup",
+        ),
+        (r#""ruby", "args": ["-r./boot", "x.rb"]"#, &[("x.rb", ""), ("boot.rb", "")], "boot.rb"),
+        (
+            r#""java", "args": ["-cp", "build", "Main"]"#,
+            &[("build/Main.class", "")],
+            "build/Main.class",
+        ),
+        (r#""srv", "env": {"PATH": "./bin:/usr/bin"}"#, &[("bin/srv", "#!/bin/sh")], "bin/srv"),
+        (
+            r#""srv", "env": {"PATH": "/workspace/bin:/usr/bin"}"#,
+            &[("bin/srv", "#!/bin/sh")],
+            "bin/srv",
+        ),
+        (
+            r#""python3", "args": ["-m", "srv"], "env": {"PYTHONPATH": "lib"}"#,
+            &[("lib/srv.py", "")],
+            "lib/srv.py",
+        ),
+        (
+            r#""python3", "args": ["-m", "pkg"]"#,
+            &[("pkg/__main__.py", "from .core import x"), ("pkg/core.py", "")],
+            "pkg/core.py",
+        ),
+        (
+            r#""npx", "args": ["tsx", "src/a.ts"]"#,
+            &[("src/a.ts", "import './b.js'"), ("src/b.ts", "")],
+            "src/b.ts",
+        ),
+        (
+            r#""python3", "args": ["a.py"]"#,
+            &[("a.py", "import b"), ("b.py", "import c"), ("c.py", "import d"), ("d.py", "")],
+            "d.py",
+        ),
+        (
+            r#""python3", "args": ["a.py"]"#,
+            &[("a.py", ""), ("sitecustomize.py", "")],
+            "sitecustomize.py",
+        ),
+        (
+            r#""perl", "args": ["-Ilib", "s"]"#,
+            &[("s", "use Foo;"), ("lib/Foo.pm", "")],
+            "lib/Foo.pm",
+        ),
+        (r#""cargo", "args": ["run"]"#, &[("Cargo.toml", ""), ("src/main.rs", "")], "src/main.rs"),
+        (r#""go", "args": ["run", "."]"#, &[("main.go", "")], "main.go"),
+        (
+            r#""go", "args": ["run", "./cmd/s"]"#,
+            &[("cmd/s/main.go", ""), ("in/x.go", "")],
+            "in/x.go",
+        ),
+        (r#""dotnet", "args": ["run"]"#, &[("x.csproj", ""), ("Program.cs", "")], "Program.cs"),
+        (
+            r#""docker", "args": ["compose", "run", "s"]"#,
+            &[("docker-compose.yml", "")],
+            "docker-compose.yml",
+        ),
+        (
+            r#""docker", "args": ["compose", "run", "s"]"#,
+            &[("compose.yaml", "")],
+            "compose.override.yaml",
+        ),
+        (r#""npx", "args": ["srv"]"#, &[("package.json", "{}")], ".npmrc"),
+        (
+            r#""npx", "args": ["-y", "srv"]"#,
+            &[("node_modules/.bin/srv", "#!/usr/bin/env node")],
+            "node_modules/.bin/srv",
+        ),
+        (r#""just", "args": ["serve"]"#, &[("Justfile", "serve:")], "Justfile"),
+        (
+            r#""uv", "args": ["run", "--directory", "srv", "main"]"#,
+            &[("srv/main.py", "")],
+            "srv/main.py",
+        ),
+    ];
+    let program = program();
+    for (index, (entry, files, changed)) in variants.iter().enumerate() {
+        let project = format!("p{index}");
+        let server = format!(r#"{{"mcpServers": {{"s": {{"command": {entry}}}}}}}"#);
+        put(&program, &format!("{project}/.mcp.json"), &server);
+        for (name, text) in *files {
+            let path = format!("{project}/{name}");
+            put(&program, &path, text);
+            if text.starts_with("#!") {
+                let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+                std::fs::set_permissions(program.workspace().join(path), mode).unwrap();
+            }
+        }
+        program.windlass(&["trust", &project, "--yes"]).expect(0);
+        let again = program.windlass(&["trust", &project]).expect(0).stderr;
+        assert!(again.contains("already approved"), "{entry}: {again}");
+        put(&program, &format!("{project}/{changed}"), "#!/bin/sh\n# changed\n");
+        let asked = program.windlass(&["trust", &project]);
+        assert_eq!(asked.code, 2, "{entry}: {asked:?}");
+        let words = format!("changed since you approved it: {changed}");
+        assert!(asked.stdout.contains(&words), "{entry}: {asked:?}");
+    }
+}
+
+/// However many files come before it, and however many words.
+#[test]
+fn a_late_import_and_the_last_of_many_files_are_part_of_an_approval() {
+    let program = program();
+    let server = r#"{"mcpServers": {"s": {"command": "python3", "args": ["srv.py"], "env": {"PYTHONPATH": "lib"}}}}"#;
+    put(&program, ".mcp.json", server);
+    let words: String = (0..3_000).map(|number| format!("# word{number}\n")).collect();
+    put(&program, "srv.py", &format!("{words}import late\n"));
+    put(&program, "late.py", "");
+    for number in 0..1_100 {
+        put(&program, &format!("lib/m{number:04}.py"), "");
+    }
+    for changed in ["late.py", "lib/m1099.py"] {
+        program.windlass(&["trust", "--yes"]).expect(0);
+        assert!(starts(&program), "{changed}");
+        put(&program, changed, "import os\n");
+        assert!(!starts(&program), "{changed}");
+    }
+}
+
+/// A file that a server keeps its data in is named in its entry, and changes at every use.
+#[test]
+fn a_server_may_change_its_own_data() {
+    let program = program();
+    put(
+        &program,
+        ".mcp.json",
+        &SERVER.replace("srv.py\"", "srv.py\", \"--db\", \"x.sqlite\", \".\""),
+    );
+    put(&program, "srv.py", "");
+    put(&program, "x.sqlite", "one");
+    put(&program, "src/work.py", "one");
+    program.windlass(&["trust", "--yes"]).expect(0);
+    put(&program, "x.sqlite", "two");
+    put(&program, "src/work.py", "two");
+    assert!(starts(&program));
+}
+
+#[test]
+fn a_link_to_an_approved_file_of_another_project_is_refused() {
+    let program = program();
+    put(&program, "a/.mcp.json", SERVER);
+    put(&program, "a/srv.py", "");
+    put(&program, "b/srv.py", "import os\n");
+    program.windlass(&["trust", "a", "--yes"]).expect(0);
+    let link = program.workspace().join("b/.mcp.json");
+    std::os::unix::fs::symlink("../a/.mcp.json", link).unwrap();
+    let refused = program.windlass(&["trust", "b", "--yes"]).expect(2).stderr;
+    assert!(refused.contains("leads out of the project"), "{refused}");
+    // A link within one project is a file of its own.
+    put(&program, "c/.mcp.json", SERVER);
+    std::fs::create_dir_all(program.workspace().join("c/.windlass")).unwrap();
+    let inside = program.workspace().join("c/.windlass/contract.json");
+    put(&program, "c/other.json", r#"{"checks": []}"#);
+    std::os::unix::fs::symlink("../other.json", inside).unwrap();
+    program.windlass(&["trust", "c", "--yes"]).expect(0);
+}
+
+/// A grader reads all of its case, also what it sources from `hidden/`.
+#[test]
+fn an_approval_of_a_grader_holds_for_its_whole_case() {
+    let program = program();
+    let case = ".windlass/skills/g/evals/c";
+    put(&program, ".windlass/skills/g/SKILL.md", "---\nname: g\ndescription: d\n---\nb\n");
+    put(&program, &format!("{case}/task.md"), "do");
+    put(&program, &format!("{case}/grader.sh"), ". \"$WINDLASS_EVAL_HIDDEN/lib.sh\"\n");
+    put(&program, &format!("{case}/hidden/lib.sh"), "exit 0\n");
+    let shown = program.windlass(&["trust"]).expect(2).stdout;
+    assert!(shown.contains(&format!("{case}/hidden/lib.sh")), "{shown}");
+    program.windlass(&["trust", "--yes"]).expect(0);
+    put(&program, &format!("{case}/hidden/lib.sh"), "echo other; exit 0\n");
+    let asked = program.windlass(&["trust"]).expect(2).stdout;
+    assert!(
+        asked.contains(&format!("changed since you approved it: {case}/hidden/lib.sh")),
+        "{asked}"
+    );
 }

@@ -146,6 +146,82 @@ fn a_question_can_be_answered_where_one_is_attached() {
     assert_eq!(first.end().1, 0);
 }
 
+/// A pipe cannot answer: it gets the question, how it is answered, and the exit code of `run`.
+#[test]
+fn attach_in_a_pipe_ends_at_a_question() {
+    let program =
+        Program::playing("replies: [{ask_user: {question: which colour?, options: [red, blue]}}]");
+    program.windlass(&["run", "paint"]).expect(3);
+    let attached = program.windlass(&["attach", &program.task()]).expect(3);
+    assert!(attached.stderr.contains("which colour?\n  1. red\n"), "{attached:?}");
+    assert!(attached.stderr.contains("windlass answer q_"), "{attached:?}");
+    let json = program.windlass(&["attach", &program.task(), "--json"]).expect(3);
+    assert_eq!(json.result()["status"], "BLOCKED_USER");
+    let last = program.windlass(&["attach"]).expect(3);
+    assert!(last.stderr.starts_with("the last task of this directory: task_"), "{last:?}");
+    assert!(last.stderr.contains("which colour?"), "{last:?}");
+}
+
+/// A task whose process was killed with a command running.
+fn killed() -> Program {
+    let program = Program::playing(WAITS);
+    pipe(&program);
+    let mut run = program.start(&["run", "build", "--sandbox", "host"]);
+    until_called(&program);
+    run.kill().unwrap();
+    run.wait().unwrap();
+    program
+}
+
+/// Waits until the task's first call is journaled.
+fn until_called(program: &Program) {
+    program.server.requests_reach_blocking(1);
+    let task = program.task();
+    while !program.windlass(&["events", &task]).expect(0).stdout.contains("tool_call") {}
+}
+
+#[test]
+fn attach_says_that_nobody_works_on_a_killed_task() {
+    let program = killed();
+    let task = program.task();
+    let resume = format!("nobody works on it; resume it with: windlass resume {task}");
+    let attached = program.windlass(&["attach", &task]).expect(4);
+    assert!(attached.stderr.contains(&resume), "{attached:?}");
+    let (written, code) = on_terminal(&program, &["attach", &task], 120).end();
+    assert_eq!(code, 4, "{written}");
+    assert!(written.contains("nobody works on it; resume it with"), "{written}");
+    let mut follow = program.start(&["events", &task, "--follow"]);
+    let mut said = std::io::BufReader::new(follow.stderr.take().unwrap());
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut said, &mut line).unwrap();
+    assert_eq!(line.trim(), resume);
+    follow.kill().unwrap();
+    follow.wait().unwrap();
+}
+
+#[test]
+fn attach_notices_that_the_process_of_a_task_is_killed() {
+    let program = Program::playing(WAITS);
+    pipe(&program);
+    let mut run = program.start(&["run", "build", "--sandbox", "host"]);
+    until_called(&program);
+    let mut terminal = on_terminal(&program, &["attach", &program.task()], 120);
+    terminal.until("$ echo compiling");
+    run.kill().unwrap();
+    run.wait().unwrap();
+    let (written, code) = terminal.end();
+    assert_eq!(code, 4, "{written}");
+    assert!(written.contains("nobody works on it; resume it with"), "{written}");
+}
+
+#[test]
+fn attach_says_that_no_service_runs() {
+    let program = Program::playing(WAITS);
+    program.windlass(&["run", "build", "--detach"]).expect(0);
+    let attached = program.windlass(&["attach", &program.task()]).expect(4);
+    assert!(attached.stderr.contains("start one with: windlass serve"), "{attached:?}");
+}
+
 /// Edits a file twice, writes over another and makes a third.
 const CHANGES: &str = r#"
 replies:

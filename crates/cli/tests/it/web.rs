@@ -39,7 +39,7 @@ fn searching_is_offered_only_with_a_provider_and_nothing_without_a_network() {
     assert!(!tools(&program).iter().any(|name| name.starts_with("web_")));
 }
 
-/// Must show 3, ES-305: only the user's configuration opens a private address; what was read is evidence.
+/// ES-305: only the user's configuration opens a private address; what was read is evidence.
 #[test]
 fn a_local_page_is_fetched_where_its_address_is_allowed() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -78,4 +78,6 @@ fn a_refused_connection_is_named_in_the_result_of_its_command() {
     let sent = program.last_message_sent();
     assert_eq!(sent.matches(text).count(), 2, "the answer and the note: {sent}");
     assert!(sent.ends_with(&format!("[{text}]")), "{sent}");
+    let typed = program.windlass(&["exec", "--workspace", ".", "python3 ask.py"]).expect(0);
+    assert!(typed.stderr.contains(&format!("{text}\nexit 0")), "{typed:?}");
 }

@@ -138,7 +138,7 @@ fn working(request: &Request) -> Answer {
     let next = read.map_or(0, |last| last + 1);
     let item = if whole.contains("You summarize") {
         format!("say: {}", quoted(SUMMARY))
-    } else if request.news().iter().any(|text| text.contains("You are approaching")) {
+    } else if request.new_texts().iter().any(|text| text.contains("You are approaching")) {
         "say: Nothing new to save.".to_owned()
     } else if next == TURNS {
         "think: Thinking of the end.\nsay: All read.".to_owned()
@@ -171,7 +171,7 @@ fn pictures_in(request: &Request) -> usize {
     marks.iter().map(|mark| text.matches(mark).count()).sum()
 }
 
-/// Must show 3, §15.20: reasoning and pictures are sent back unchanged within the epoch; reasoning is dropped at a
+/// §15.20: reasoning and pictures are sent back unchanged within the epoch; reasoning is dropped at a
 /// compaction.
 #[test]
 fn fifty_turns_extend_each_other_across_a_kill_and_compactions() {
@@ -181,7 +181,7 @@ fn fifty_turns_extend_each_other_across_a_kill_and_compactions() {
         let at_gate = gate.clone();
         server.checks_reasoning().answer_with(move |request| {
             let answer = working(request);
-            let is_turn = request.news().join("").contains("note 20 line");
+            let is_turn = request.new_texts().join("").contains("note 20 line");
             let hold = is_turn && !held.swap(true, SeqCst);
             Some(if hold { answer.gated(0, &at_gate) } else { answer })
         });
@@ -263,7 +263,7 @@ fn a_switch_of_model_ends_the_epoch_and_takes_no_reasoning_along() {
 }
 
 #[test]
-fn reasoning_is_folded_while_a_task_runs_and_is_not_in_its_result() {
+fn reasoning_is_folded_while_a_task_runs_and_left_out_after() {
     let program = speaking(ModelServer::start(SCRIPT), Wire::Anthropic);
     two_lines(&program);
     let ran = program.windlass(&["run", "how long?", "--model", "test/m"]).expect(0);
@@ -276,7 +276,7 @@ fn reasoning_is_folded_while_a_task_runs_and_is_not_in_its_result() {
 }
 
 #[test]
-fn a_wire_that_a_server_does_not_speak_is_named_with_the_setting() {
+fn a_wire_that_the_server_refuses_is_named_with_its_setting() {
     let server = ModelServer::start_empty();
     server.answer_with(|_| {
         Some(Answer::status(404, "application/json", r#"{"detail":"Not Found"}"#))

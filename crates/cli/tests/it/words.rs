@@ -180,7 +180,7 @@ fn a_removed_setting_that_a_variable_still_sets_is_named() {
 }
 
 #[test]
-fn doctor_goes_on_where_the_configuration_is_broken() {
+fn doctor_continues_where_the_configuration_is_broken() {
     let program = Program::playing("replies: [{say: done}]");
     let directory = program.data.path().join(".config/windlass");
     std::fs::create_dir_all(&directory).unwrap();

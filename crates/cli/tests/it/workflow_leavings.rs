@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use windlass_testkit::{Answer, Gate, ModelServer};
 
 use crate::program::Program;
-use crate::workflows::{approved, by_hand, here, put, repository, run, status, worktree};
+use crate::workflows::{approved, by_hand, here, put, repository, run, status, steps, worktree};
 
 const FILE: &str = ".windlass/workflows/w.yaml";
 
@@ -120,6 +120,9 @@ fn runs_that_need_different_hands_are_shown_apart() {
     assert_eq!(standing(&program), [("running".to_owned(), "stalled".to_owned())]);
     let shown = program.windlass(&["workflow", "status", "w"]).expect(0).stdout;
     assert!(shown.contains("stalled: nobody works on it"), "{shown}");
+    assert!(shown.contains("worker think: not at work, heartbeat "), "{shown}");
+    let workers = program.windlass(&["parallel", "status"]).expect(0).stdout;
+    assert!(workers.contains(" (silent)"), "its process is gone: {workers}");
     assert_eq!(status(&program)["worktrees"][0]["standing"], "stalled");
 
     program.windlass(&["workflow", "run", "asks"]).expect(3);
@@ -222,4 +225,87 @@ fn a_run_is_merging_while_its_gates_run() {
     assert!(child.wait().unwrap().success());
     assert_eq!(program.file("a.txt"), "mine\n");
     assert_eq!(status(&program)["activity"], Value::Null);
+}
+
+/// Its process was killed, and the file lets the command run again.
+#[test]
+fn an_attempt_with_a_later_one_beside_it_was_interrupted() {
+    let program = approved(
+        "
+  - {name: work, type: script, rerun: true, command: '[ -e begun ] || { touch begun; sleep 600; }'}
+",
+    );
+    let mut running = program.start(&["workflow", "run", "w"]);
+    let has_begun = || {
+        let shown = program.windlass(&["workflow", "status", "w", "--json"]).stdout;
+        let view: Value = serde_json::from_str(&shown).unwrap_or_default();
+        let tree = view["worktrees"][0]["path"].as_str();
+        tree.is_some_and(|tree| Path::new(tree).join("begun").exists())
+    };
+    while !has_begun() {
+        assert!(running.try_wait().unwrap().is_none(), "the run has ended");
+    }
+    running.kill().unwrap();
+    running.wait().unwrap();
+    program.windlass(&["workflow", "resume", "w"]).expect(0);
+    assert_eq!(steps(&program), ["work interrupted", "work succeeded"]);
+}
+
+/// What git has is shown without our own keys, as everything is.
+#[test]
+fn the_diff_of_a_run_holds_no_key() {
+    const KEY: &str = "sk-test-0123456789abcdef";
+    let steps = "  - {name: change, type: script, command: \"printf 'k: sk-test-%s\\n' 0123456789abcdef > a.txt\"}
+  - {name: wait, type: ask, question: Ready?}
+";
+    let program = approved(steps);
+    program.windlass(&["workflow", "run", "w"]).expect(3);
+    let id = run(&program);
+    let mut command = program.command(&["diff", id.as_str()]);
+    let output = command.env("LITELLM_API_KEY", KEY).output().unwrap();
+    let shown = String::from_utf8_lossy(&output.stdout);
+    assert!(shown.contains("+k: [redacted: LITELLM_API_KEY]"), "{output:?}");
+    assert!(!shown.contains(KEY), "{shown}");
+}
+
+/// Scripts and other programs change files without a call of ours.
+#[test]
+fn the_files_of_a_run_are_those_that_git_has() {
+    let program = approved(
+        "
+  - {name: change, type: script, command: 'echo mine > a.txt; echo new > b.txt'}
+  - {name: wait, type: ask, question: Ready?}
+  - {name: land, type: merge}
+",
+    );
+    let diff = |flags: &[&str]| {
+        let id = run(&program);
+        program.windlass(&[&["diff", id.as_str()], flags].concat()).expect(0).stdout
+    };
+    program.windlass(&["workflow", "run", "w"]).expect(3);
+    let not_merged = diff(&["--stat"]);
+    assert!(not_merged.contains("2 files changed"), "{not_merged}");
+    let ran = program.windlass(&["answer", &run(&program), "yes", "--resume"]).expect(0);
+    assert!(ran.stderr.contains("2 files changed; see: windlass diff task_"), "{ran:?}");
+    assert_eq!(diff(&["--stat"]), not_merged, "merged, they are the same");
+    let patch = diff(&[]);
+    put(&program, "run.patch", &patch);
+    here(&program, "git apply -R run.patch");
+    assert_eq!(here(&program, "cat a.txt; ls b.txt 2>/dev/null || true"), "one\n", "{patch}");
+}
+
+#[test]
+fn a_change_that_reaches_two_branches_counts_once() {
+    let program = approved(
+        "
+  - {name: change, type: script, command: 'echo new > b.txt'}
+  - {name: aside, type: merge, target: side}
+  - {name: land, type: merge}
+",
+    );
+    here(&program, "git branch side");
+    program.windlass(&["workflow", "run", "w"]).expect(0);
+    assert_eq!(here(&program, "git show side:b.txt main:b.txt"), "new\nnew\n");
+    let stat = program.windlass(&["diff", &run(&program), "--stat"]).expect(0).stdout;
+    assert!(stat.contains("b.txt +1 -0"), "{stat}");
 }

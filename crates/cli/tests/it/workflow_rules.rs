@@ -31,6 +31,26 @@ fn validate_reports_every_error_of_every_file() {
     }
 }
 
+/// A list names what is wrong with a file in a line, and a check of several files also names those that are right.
+#[test]
+fn broken_workflows_are_listed_beside_those_that_work() {
+    let program = repository("  - {name: a, type: scrip}\n  - {name: b, type: loop, steps: []}\n");
+    put(
+        &program,
+        ".windlass/workflows/good.yaml",
+        "steps:\n  - {name: a, type: ask, question: Ready?}\n",
+    );
+    let listed = program.windlass(&["workflow", "list"]).expect(0).stdout;
+    let wrong =
+        "broken: line 2: there is no step type `scrip`; did you mean `script`? (and 2 more)";
+    assert!(listed.contains(wrong), "{listed}");
+    let checked = program.windlass(&["workflow", "validate"]).expect(2);
+    assert!(checked.stdout.contains("good.yaml: valid, 1 step"), "{}", checked.stdout);
+    let none = program.windlass(&["workflow", "status"]).expect(0);
+    assert!(none.stderr.contains("no workflow has been run"), "{}", none.stderr);
+    assert_eq!(none.stdout, "");
+}
+
 const LOOP: &str = "
   - name: fix
     type: loop
@@ -242,7 +262,7 @@ fn a_question_of_a_program_is_asked_at_the_terminal() {
     put(
         &program,
         "asker.sh",
-        "read -p 'Deploy to production? [y/N] ' answer\necho \"$answer\" > answer.txt\ncat out.md\n",
+        "read -p 'Run the deployment? [y/N] ' answer\necho \"$answer\" > answer.txt\ncat out.md\n",
     );
     put(
         &program,
@@ -254,9 +274,11 @@ fn a_question_of_a_program_is_asked_at_the_terminal() {
     let mut command = program.command(&["workflow", "run", "w", "--permission-profile", "trusted"]);
     command.env("TERM", "xterm");
     let mut terminal = Terminal::start(command, 100);
-    terminal.until_after("Deploy to production?", "> ");
+    terminal.until_after("Run the deployment?", "> ");
     terminal.types("y\n");
     let written = terminal.end().0;
+    let shown = remains(&written);
+    assert!(shown.contains("a number, or your own words"), "no file is asked about: {shown}");
     let answer = std::fs::read_to_string(worktree(&program).join("answer.txt"));
     assert_eq!(answer.ok().as_deref(), Some("y\n"), "{}", remains(&written));
     let step = &status(&program)["steps"][0];
@@ -316,4 +338,37 @@ fn many_worktrees_are_merged_through_the_queue_with_conflicts() {
     let merges: Vec<&Value> = view["merges"].as_array().unwrap().iter().collect();
     assert!(merges.iter().all(|merge| merge["state"] == "merged"), "{merges:?}");
     assert_eq!(here(&program, "git worktree list | wc -l; git branch | wc -l"), "1\n1\n");
+}
+
+/// A filter of the repository's own settings runs outside of the sandbox, whenever git fills a worktree: whoever packed
+/// the project may have written it.
+#[test]
+fn commands_of_the_repositorys_settings_are_asked_about() {
+    let program = repository("  - {name: login, type: agent, spell: login}\n");
+    let ran = program.data.path().join("ran");
+    put(&program, ".gitattributes", "*.txt filter=trap\n");
+    here(&program, "git add -A && git commit -qm attributes");
+    let trap = format!("touch {}; cat", ran.display());
+    for name in ["clean", "smudge"] {
+        here(&program, &format!("git config filter.trap.{name} '{trap}'"));
+    }
+    // Git would compare it.
+    here(&program, "touch -d 2001-01-01 a.txt");
+    for reading in [["workflow", "validate", "w"], ["workflow", "render", "w"]] {
+        program.windlass(&reading).expect(0);
+    }
+    let asked = program.windlass(&["workflow", "run", "w"]).expect(3);
+    assert!(asked.stderr.contains("/.git/config` brings commands"), "{}", asked.stderr);
+    assert!(asked.stderr.contains(&format!("filter.trap.smudge = {trap}")), "{}", asked.stderr);
+    program.windlass(&["workflow", "resume", "w"]).expect(3);
+    assert!(!ran.exists(), "it ran before anybody has approved it");
+    let shown = program.windlass(&["trust"]).expect(2);
+    assert!(shown.stdout.contains(&format!("filter.trap.smudge = {trap}")), "{}", shown.stdout);
+    program.windlass(&["trust", "--yes"]).expect(0);
+    program.windlass(&["workflow", "resume", "w"]).expect(0);
+    assert!(ran.exists(), "it runs when it is approved");
+    here(&program, "git branch more && git config filter.trap.clean cat");
+    program.windlass(&["workflow", "run", "w"]).expect(3);
+    program.windlass(&["answer", &run(&program), "Approve", "--resume"]).expect(0);
+    program.windlass(&["workflow", "run", "w"]).expect(0);
 }

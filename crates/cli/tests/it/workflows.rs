@@ -49,7 +49,12 @@ pub fn by_hand(program: &Program, directory: &Path, script: &str) -> String {
 
 /// A repository with one commit and a workflow of these steps.
 pub fn repository(steps: &str) -> Program {
-    let program = Program::playing(AGENT);
+    played(AGENT, steps)
+}
+
+/// The same with agents that play another script.
+pub fn played(script: &str, steps: &str) -> Program {
+    let program = Program::playing(script);
     put(&program, "a.txt", "one\n");
     put(&program, ".windlass/workflows/w.yaml", &format!("steps:\n{steps}"));
     put(
@@ -234,7 +239,7 @@ fn commands_that_were_approved_elsewhere_are_not_asked_about() {
     program.windlass(&["workflow", "run", "w"]).expect(3);
     let shown = program.windlass(&["workflow", "status", "w"]).expect(0);
     assert!(shown.stdout.contains("no step has begun"), "{}", shown.stdout);
-    assert!(shown.stderr.contains("`windlass inbox` shows what it asks"), "{}", shown.stderr);
+    assert!(shown.stderr.contains("Approve --resume"), "{}", shown.stderr);
     program.windlass(&["workflow", "resume", "w"]).expect(3);
     program.windlass(&["trust", "--yes"]).expect(0);
     program.windlass(&["workflow", "resume", "w"]).expect(0);
@@ -350,6 +355,7 @@ fn an_unresolved_conflict_blocks_the_run() {
     here(&program, "echo theirs > a.txt && git commit -qam theirs");
     let ran = program.windlass(&["answer", &run(&program), "yes", "--resume"]);
     assert!(ran.stderr.contains("changed the same places: a.txt"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("Merge `main` there, resolve the conflicts"), "{}", ran.stderr);
     let view = status(&program);
     assert_eq!(
         (view["status"].as_str(), view["reason"].as_str()),
@@ -377,6 +383,20 @@ fn a_failing_gate_keeps_the_target() {
     let ran = program.windlass(&["workflow", "run", "w"]).expect(1);
     assert!(ran.stderr.contains("gate `grep -q other a.txt`: exit code 1"), "{}", ran.stderr);
     assert_eq!(here(&program, "git log --format=%s && git worktree list | wc -l"), "start\n2\n");
+}
+
+#[test]
+fn a_denied_gate_is_reported_in_words_for_people() {
+    let program = approved(
+        "
+  - {name: change, type: script, command: 'echo mine > a.txt'}
+  - {name: land, type: merge, gates: ['sudo true']}
+",
+    );
+    let ran = program.windlass(&["workflow", "run", "w"]).expect(1);
+    assert!(ran.stderr.contains("gate `sudo true`: denied under every profile"), "{}", ran.stderr);
+    let for_the_model = ["DENIED: This action", "can_retry"];
+    assert!(for_the_model.iter().all(|text| !ran.stderr.contains(text)), "{}", ran.stderr);
 }
 
 #[test]
@@ -425,11 +445,17 @@ fn a_step_cannot_reach_the_main_checkout() {
         format!("GIT_DIR={main}/.git git config core.fsmonitor evil"),
         format!("echo evil > {main}/.git/hooks/post-checkout"),
         format!("git --git-dir={main}/.git update-ref HEAD HEAD~0 && echo x > {main}/.git/HEAD"),
+        format!("echo '[core] fsmonitor = evil' > {main}/.git/config.worktree"),
+        "echo '[core] fsmonitor = evil' > $(git rev-parse --git-dir)/config.worktree".to_owned(),
+        "echo $PWD/evil > $(git rev-parse --git-dir)/commondir".to_owned(),
+        format!("mkdir -p {main}/.git/modules/evil"),
+        format!("mkdir -p {main}/.git/info; echo '* filter=x' > {main}/.git/info/attributes"),
     ];
     // Scripts of the project, so that the gate does not ask first: the sandbox alone is what holds.
     let mut file = String::new();
     for (number, attempt) in attempts.iter().enumerate() {
-        put(&program, &format!("s{number}.sh"), attempt);
+        let planted = format!("echo $PWD/evil > {main}/.git/commondir");
+        put(&program, &format!("s{number}.sh"), &format!("{planted}\n{attempt}"));
         file += &format!(
             "  - {{name: s{number}, type: script, command: sh ./s{number}.sh, on_fail: continue}}\n"
         );
@@ -447,6 +473,7 @@ fn a_step_cannot_reach_the_main_checkout() {
         (config, "ref: refs/heads/main\n".to_owned())
     );
     assert!(!program.workspace().join(".git/hooks/post-checkout").exists());
+    assert!(!program.workspace().join(".git/commondir").exists(), "git would obey it");
     assert_eq!(here(&program, "git log --format=%s"), "scripts\nstart\n");
 }
 

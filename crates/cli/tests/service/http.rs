@@ -93,6 +93,18 @@ fn serve_says_where_it_is_and_open_lets_a_browser_in() {
     let token = std::fs::read_to_string(token).unwrap();
     let tasks = format!("GET /v1/tasks HTTP/1.1\r\nAuthorization: Bearer {}\r\n", token.trim());
     assert!(ask(&place, &tasks).starts_with("HTTP/1.1 200"));
+    // What the command line refuses is refused here too, before there is a task.
+    for model in ["foo/bar", "script:/no/such/file.yaml"] {
+        let body = format!("{{\"goal\":\"x\",\"model\":\"{model}\"}}");
+        let post = format!(
+            "POST /v1/tasks HTTP/1.1\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\n\
+             X-Windlass: 1\r\nContent-Length: {}\r\n",
+            token.trim(),
+            body.len()
+        );
+        let refused = send(&place, &post, &body);
+        assert!(refused.starts_with("HTTP/1.1 422") && refused.contains("`model`: "), "{refused}");
+    }
     let open = world.command(&["open", "--print"]).output().unwrap();
     let opened = String::from_utf8(open.stdout).unwrap();
     for link in [link.as_str(), opened.trim()] {
@@ -102,20 +114,83 @@ fn serve_says_where_it_is_and_open_lets_a_browser_in() {
             "POST /v1/login HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: {}\r\n",
             body.len()
         );
-        let send = |login: &str| {
-            let mut stream = TcpStream::connect(&place).unwrap();
-            let whole = format!("{login}Host: {place}\r\nConnection: close\r\n\r\n{body}");
-            stream.write_all(whole.as_bytes()).unwrap();
-            let mut answer = String::new();
-            stream.read_to_string(&mut answer).unwrap();
-            answer
-        };
-        assert!(send(&login).starts_with("HTTP/1.1 200"), "{link}");
-        assert!(send(&login).starts_with("HTTP/1.1 401"), "it works once");
+        assert!(send(&place, &login, &body).starts_with("HTTP/1.1 200"), "{link}");
+        assert!(send(&place, &login, &body).starts_with("HTTP/1.1 401"), "it works once");
     }
     assert!(serve.stop().success());
     let closed = world.command(&["open"]).output().unwrap();
     refused(&closed, "no server runs on", "windlass serve");
+}
+
+/// A client that continues after its last event gets everything that is not damaged.
+#[test]
+fn an_event_that_is_damaged_hides_none_behind_it() {
+    let world = world();
+    let serve = Process::start(world.command(&["serve"]));
+    let place = address(&serve.until_says("page and API at"));
+    let token = std::fs::read_to_string(world.store.dir().token()).unwrap();
+    let by_us =
+        format!("Authorization: Bearer {}\r\nContent-Type: application/json\r\n", token.trim());
+    let get = |path: &str| {
+        let answer = ask(&place, &format!("GET {path} HTTP/1.1\r\n{by_us}"));
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        answer.split_once("\r\n\r\n").unwrap().1.to_owned()
+    };
+    let body = r#"{"goal":"say it"}"#;
+    let length = body.len();
+    let post = format!("POST /v1/tasks HTTP/1.1\r\n{by_us}Content-Length: {length}\r\n");
+    let made = send(&place, &post, body);
+    let made = made.split_once("\r\n\r\n").unwrap().1;
+    let made: serde_json::Value = serde_json::from_str(made).unwrap();
+    let task = made["task_id"].as_str().unwrap();
+    let ends = |text: &str| text.contains("\"event_type\":\"agent_end\"");
+    let events = format!("/v1/tasks/{task}/events");
+    let whole: serde_json::Value = loop {
+        let listed = get(&events);
+        if ends(&listed) {
+            break serde_json::from_str(&listed).unwrap();
+        }
+        std::thread::yield_now();
+    };
+    let database =
+        rusqlite::Connection::open(world.store.dir().root().join("windlass.db")).unwrap();
+    let damaged = whole["events"][2]["id"].as_i64().unwrap();
+    let changed = database.execute("UPDATE journal SET body = '{}' WHERE pos = ?1", [damaged]);
+    assert_eq!(changed.unwrap(), 1);
+    let rest: serde_json::Value = serde_json::from_str(&get(&events)).unwrap();
+    let ids = |list: &serde_json::Value| -> Vec<i64> {
+        list["events"].as_array().unwrap().iter().map(|one| one["id"].as_i64().unwrap()).collect()
+    };
+    let readable: Vec<_> = ids(&whole).into_iter().filter(|id| *id != damaged).collect();
+    assert_eq!(ids(&rest), readable);
+    assert!(ends(&get(&format!("/v1/tasks/{task}/trace"))));
+    // An export has everything or says why not.
+    let session = made["session_id"].as_str().unwrap();
+    let exported = ask(&place, &format!("GET /v1/sessions/{session}/export HTTP/1.1\r\n{by_us}"));
+    assert!(exported.starts_with("HTTP/1.1 500"), "{exported}");
+    assert!(exported.contains("damaged-event"), "{exported}");
+    let mut stream = TcpStream::connect(&place).unwrap();
+    let request = format!(
+        "GET {events} HTTP/1.1\r\n{by_us}Accept: text/event-stream\r\nHost: {place}\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).unwrap();
+    let (mut heard, mut piece) = (String::new(), [0; 4096]);
+    while !ends(&heard) {
+        let count = stream.read(&mut piece).unwrap();
+        heard.push_str(&String::from_utf8_lossy(&piece[..count]));
+        assert!(count > 0 && !heard.contains("heartbeat"), "nothing more comes: {heard}");
+    }
+    assert!(serve.stop().success());
+}
+
+/// Sends a request with a body; `head` is its lines so far.
+fn send(place: &str, head: &str, body: &str) -> String {
+    let mut stream = TcpStream::connect(place).unwrap();
+    let whole = format!("{head}Host: {place}\r\nConnection: close\r\n\r\n{body}");
+    stream.write_all(whole.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
 }
 
 fn refused(ran: &Output, problem: &str, hint: &str) {

@@ -6,7 +6,7 @@ use windlass_testkit::ModelServer;
 
 use crate::world::{On, World};
 
-/// Must show 3; ES-042, ES-214, ES-402, ES-403, ES-095, ES-098, ES-292, ES-298, ES-300, ES-302, ES-386, ES-387, ES-388, ES-389
+/// ES-042, ES-214, ES-402, ES-403, ES-095, ES-098, ES-292, ES-298, ES-300, ES-302, ES-386, ES-387, ES-388, ES-389
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plain_client_submits_answers_and_reads_the_result() {
     let script =

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use windlass_coordinator::bus::{Bus, Embedded, InStream, Redis};
+use windlass_coordinator::bus::{Bus, EmbeddedBus, InStream, Redis};
 use windlass_core::event::Record;
 use windlass_core::id::{CommandId, SessionId, TaskId};
 use windlass_core::status::TaskStatus;
@@ -67,7 +67,7 @@ impl World {
     pub fn bus(&self) -> Box<dyn Bus> {
         match &self.redis {
             Some(redis) => Box::new(Redis::new(&redis.url()).unwrap()),
-            None => Box::new(Embedded::new(self.store.clone(), Arc::new(Timestamp::now))),
+            None => Box::new(EmbeddedBus::new(self.store.clone(), Arc::new(Timestamp::now))),
         }
     }
 

@@ -23,13 +23,13 @@ const KEPT_ENTRIES: usize = 10_000;
 const LOOK: Duration = Duration::from_millis(10);
 
 /// The bus of one data directory.
-pub struct Embedded {
+pub struct EmbeddedBus {
     store: Store,
     clock: Arc<dyn Clock>,
     leases: Rows,
 }
 
-impl Embedded {
+impl EmbeddedBus {
     /// The bus of a coordinator's store.
     pub fn of(coordinator: &Coordinator) -> Self {
         Self::new(coordinator.store.clone(), coordinator.clock.clone())
@@ -58,7 +58,7 @@ impl Embedded {
     }
 }
 
-impl Bus for Embedded {
+impl Bus for EmbeddedBus {
     fn place(&self) -> String {
         format!("embedded in {}", self.store.dir().root().display())
     }
@@ -127,10 +127,7 @@ impl Bus for Embedded {
         })
     }
 
-    fn listed<'a>(
-        &'a self,
-        _: &'a [TaskId],
-    ) -> BoxFuture<'a, Result<Vec<PendingInjection>, Error>> {
+    fn list<'a>(&'a self, _: &'a [TaskId]) -> BoxFuture<'a, Result<Vec<PendingInjection>, Error>> {
         Box::pin(async { Ok(Vec::new()) })
     }
 
@@ -160,7 +157,7 @@ impl Bus for Embedded {
     }
 }
 
-impl Lease for Embedded {
+impl Lease for EmbeddedBus {
     fn take<'a>(
         &'a self,
         session: SessionId,

@@ -1,6 +1,6 @@
 //! The bus: how commands, triggers and injections come in and how results go out.
 //!
-//! Two implementations: [`Embedded`] keeps everything as rows of the store, [`Redis`] uses streams, consumer
+//! Two implementations: [`EmbeddedBus`] keeps everything as rows of the store, [`Redis`] uses streams, consumer
 //! groups, lists and keys with the names other programs know (ES-386…392). The store stays the truth either
 //! way: an entry is acknowledged, and an injection removed from its list, only when the store has it, so
 //! everything may arrive twice and nothing is lost.
@@ -19,7 +19,7 @@ use windlass_store::Outgoing;
 use crate::trigger::TriggerStream;
 use crate::{BoxFuture, Lease};
 
-pub use embedded::Embedded;
+pub use embedded::EmbeddedBus;
 pub use redis::Redis;
 
 /// Injections taken from one task's list at a time.
@@ -152,7 +152,7 @@ pub trait Bus: Lease {
     /// What it is and where, for people.
     fn place(&self) -> String;
 
-    /// Publishes messages to the streams they are meant for, in order and behind what was published before:
+    /// Publishes messages to the streams they are meant for, in order and after what was published before:
     /// all of them, or, with an error, perhaps all.
     fn publish<'a>(&'a self, messages: &'a [Outgoing]) -> BoxFuture<'a, Result<(), Error>>;
 
@@ -181,7 +181,7 @@ pub trait Bus: Lease {
     /// Says that an entry was dealt with, and what it asked for is in the store.
     fn acknowledge<'a>(&'a self, entry: &'a StreamEntry) -> BoxFuture<'a, Result<(), Error>>;
 
-    /// Puts an injection behind those that wait for a task (ES-136).
+    /// Puts an injection after those that wait for a task (ES-136).
     fn push<'a>(
         &'a self,
         task: TaskId,
@@ -189,7 +189,7 @@ pub trait Bus: Lease {
     ) -> BoxFuture<'a, Result<(), Error>>;
 
     /// What waits in the lists of these tasks and is not in the store, in order for each.
-    fn listed<'a>(
+    fn list<'a>(
         &'a self,
         tasks: &'a [TaskId],
     ) -> BoxFuture<'a, Result<Vec<PendingInjection>, Error>>;

@@ -108,7 +108,7 @@ impl Redis {
             .arg("COUNT")
             .arg(subscription.limit);
         if let Some(wait) = wait {
-            // 0 would mean for ever.
+            // 0 would mean forever.
             command.arg("BLOCK").arg(wait.as_millis().max(1) as u64);
         }
         command.arg("STREAMS");
@@ -119,7 +119,8 @@ impl Redis {
             command.arg(from);
         }
         let wait = wait.unwrap_or_default();
-        let reply: Option<StreamReadReply> = self.grouped(subscription, &command, wait).await?;
+        let reply: Option<StreamReadReply> =
+            self.query_groups(subscription, &command, wait).await?;
         let keys = reply.map(|reply| reply.keys).unwrap_or_default();
         let entries = keys.into_iter().filter_map(|key| {
             let stream: InStream = key.key.parse().ok()?;
@@ -130,7 +131,7 @@ impl Redis {
 
     /// Runs a command that needs the groups, making them where they are missing: the streams may be new,
     /// or the server may have come back without its data.
-    async fn grouped<T: FromRedisValue>(
+    async fn query_groups<T: FromRedisValue>(
         &self,
         subscription: &Subscription,
         command: &Cmd,
@@ -250,7 +251,7 @@ impl Bus for Redis {
         let stream = entry.stream.as_str();
         let mut both = pipe();
         both.atomic().cmd("XACK").arg(stream).arg(GROUP).arg(&entry.id).ignore();
-        // Nobody but us reads it, and the store has it.
+        // Only we read it, and the store has it.
         both.cmd("XDEL").arg(stream).arg(&entry.id).ignore();
         Box::pin(async move { self.commands.run_all(&both).await })
     }
@@ -266,7 +267,7 @@ impl Bus for Redis {
         Box::pin(async move { self.commands.run::<u64>(&push).await.map(drop) })
     }
 
-    fn listed<'a>(
+    fn list<'a>(
         &'a self,
         tasks: &'a [TaskId],
     ) -> BoxFuture<'a, Result<Vec<PendingInjection>, Error>> {

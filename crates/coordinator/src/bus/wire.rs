@@ -66,20 +66,20 @@ impl Wire {
     }
 
     async fn ask<T: FromRedisValue>(&self, ask: Ask<'_>, wait: Duration) -> Result<T, Error> {
-        match self.once(&ask, wait).await {
+        match self.try_once(&ask, wait).await {
             Err(error) if wait.is_zero() && is_lost(&error) => {
-                self.once(&ask, wait).await.map_err(|error| self.classify(error))
+                self.try_once(&ask, wait).await.map_err(|error| self.classify(error))
             }
             answered => answered.map_err(|error| self.classify(error)),
         }
     }
 
-    async fn once<T: FromRedisValue>(
+    async fn try_once<T: FromRedisValue>(
         &self,
         ask: &Ask<'_>,
         wait: Duration,
     ) -> Result<T, RedisError> {
-        let mut connection = self.connected().await?;
+        let mut connection = self.connection().await?;
         let answer = async {
             match ask {
                 Ask::One(command) => command.query_async(&mut connection).await,
@@ -99,7 +99,7 @@ impl Wire {
         answer
     }
 
-    async fn connected(&self) -> Result<MultiplexedConnection, RedisError> {
+    async fn connection(&self) -> Result<MultiplexedConnection, RedisError> {
         let mut held = self.connection.lock().await;
         if let Some(connection) = &*held {
             return Ok(connection.clone());

@@ -40,6 +40,8 @@ string_enum! {
         LimitStore = "limit_store",
         /// Restart the processes that run a program that was replaced.
         RestartProcesses = "restart_processes",
+        /// Start the server of the model, or use another model.
+        CheckModelServer = "check_model_server",
     }
 }
 
@@ -50,6 +52,7 @@ impl Advice {
             Self::RemoveTasks => "make room: remove finished tasks",
             Self::LimitStore => "remove finished tasks, or keep them for a limited time",
             Self::RestartProcesses => "restart the service; resume what a terminal drives",
+            Self::CheckModelServer => "start its server, or choose another model",
         }
     }
 }
@@ -96,33 +99,39 @@ impl Check {
         Self::new(name, CheckStatus::Wrong, message)
     }
 
-    /// The same with more lines, as many as a person reads.
+    /// Adds lines, as many as a person reads.
     pub fn with(mut self, details: impl IntoIterator<Item = String>) -> Self {
         self.details.extend(details.into_iter().take(SHOWN));
         self
     }
 
-    /// The same, put right by `doctor fix` in this way.
+    /// Says how `doctor fix` would repair it.
     pub fn fixable(self, fix: impl Into<String>) -> Self {
         Self { fix: Some(fix.into()), ..self }
     }
 
-    /// The same, with what to do about it.
-    pub fn hinted(self, hint: impl Into<String>) -> Self {
+    /// Adds what to do about it.
+    pub fn with_hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
     }
 
-    /// The same, with advice that each surface has its own words for.
-    pub fn advised(self, advice: Advice) -> Self {
-        Self { advice: Some(advice), ..self.hinted(advice.neutral_words()) }
+    /// Adds advice, which each surface words itself.
+    pub fn with_advice(self, advice: Advice) -> Self {
+        Self { advice: Some(advice), ..self.with_hint(advice.neutral_words()) }
     }
 
-    /// The same; nothing may be dispatched before it is right.
+    /// Lets nothing be dispatched before it is right.
     pub fn blocking(self) -> Self {
         Self { blocks: true, ..self }
     }
 
-    /// The same, begun at this time.
+    /// Makes a check, and notes how long that took.
+    pub fn timed(check: impl FnOnce() -> Self) -> Self {
+        let began = Instant::now();
+        check().since(began)
+    }
+
+    /// Notes how long it took since it began.
     pub fn since(self, began: Instant) -> Self {
         Self { took: began.elapsed(), ..self }
     }
@@ -135,14 +144,14 @@ impl Check {
 
 /// What a fix has done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fixed {
+pub struct FixReport {
     /// The check that found it.
     pub name: &'static str,
     /// What was done, or why it could not be.
     pub outcome: Result<String, String>,
 }
 
-impl Fixed {
+impl FixReport {
     pub fn done(name: &'static str, what: impl Into<String>) -> Self {
         Self { name, outcome: Ok(what.into()) }
     }

@@ -9,7 +9,7 @@ use windlass_core::ending::Ending;
 use windlass_core::event::{Event, ModeChanged, QuestionClosed};
 use windlass_core::id::{InjectionId, QuestionId};
 use windlass_core::injection::Injection;
-use windlass_core::question::{Question, QuestionKind, REPAIR_OPTIONS};
+use windlass_core::question::{AcceptedAnswers, Question, QuestionKind, REPAIR_OPTIONS};
 use windlass_core::session::Source;
 use windlass_core::state::TaskState;
 use windlass_core::status::StatusReason;
@@ -21,7 +21,7 @@ use crate::Error;
 
 /// What the gate lets a task do.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Admitted {
+pub(crate) enum Admission {
     AsItIs,
     /// Its journal has grown, so it is to be read again.
     Changed,
@@ -30,19 +30,19 @@ pub(crate) enum Admitted {
 impl Health<'_> {
     /// Looks whether a task can be dispatched safely. Where it cannot, the policy of its directory decides: it is
     /// repaired, a person is asked, it is parked, or continues with a line in the log.
-    pub(crate) async fn admit(self, owner: &Owner, state: &TaskState) -> Result<Admitted, Error> {
+    pub(crate) async fn admit(self, owner: &Owner, state: &TaskState) -> Result<Admission, Error> {
         let problems = self.dispatch_problems(state).await;
         let Some(first) = problems.first() else {
             return match self.close_question(owner, state).await? {
-                Admitted::Changed => Ok(Admitted::Changed),
-                Admitted::AsItIs => self.leave_repair(owner, state).await,
+                Admission::Changed => Ok(Admission::Changed),
+                Admission::AsItIs => self.leave_repair(owner, state).await,
             };
         };
         if state.before_repair.is_some() {
             // An agent that says it is done, and is not, would say so again.
             return match state.last_reply.final_text.is_some() {
                 true => self.park(owner, state, words(&problems)).await,
-                false => Ok(Admitted::AsItIs),
+                false => Ok(Admission::AsItIs),
             };
         }
         let directory = Path::new(&state.created.workspace);
@@ -51,7 +51,7 @@ impl Health<'_> {
         let blocks = problems.iter().any(|check| check.blocks);
         match self.coordinator.agents.repair_policy(directory) {
             RepairPolicy::Auto => self.repair(owner, state, first.name, &problem).await,
-            RepairPolicy::LogOnly if !blocks => Ok(Admitted::AsItIs),
+            RepairPolicy::LogOnly if !blocks => Ok(Admission::AsItIs),
             RepairPolicy::Ask if can_ask(state, &problems) => {
                 self.ask(owner, state, first.name, problem, blocks).await
             }
@@ -68,9 +68,9 @@ impl Health<'_> {
         name: &str,
         problem: String,
         blocks: bool,
-    ) -> Result<Admitted, Error> {
+    ) -> Result<Admission, Error> {
         if !blocks && state.tolerated_problem.as_ref() == Some(&problem) {
-            return Ok(Admitted::AsItIs);
+            return Ok(Admission::AsItIs);
         }
         if let Some(question) = open_question(state) {
             // The task journals the answer when it runs; until then it lies in its mailbox.
@@ -78,13 +78,13 @@ impl Health<'_> {
                 Some(answer) if answer == REPAIR_OPTIONS[0] => {
                     self.repair(owner, state, name, &problem).await
                 }
-                Some(_) | None => Ok(Admitted::AsItIs),
+                Some(_) | None => Ok(Admission::AsItIs),
             };
         }
         let id = QuestionId::new(self.coordinator.now());
         let asked = question(id, problem, blocks);
         self.append(owner, state, vec![Event::QuestionAsked(asked)]).await?;
-        Ok(Admitted::Changed)
+        Ok(Admission::Changed)
     }
 
     /// The answer that waits for the task, if somebody has given one.
@@ -99,15 +99,15 @@ impl Health<'_> {
     }
 
     /// What is asked about is right again: nobody needs to answer.
-    async fn close_question(self, owner: &Owner, state: &TaskState) -> Result<Admitted, Error> {
-        let Some(question) = open_question(state) else { return Ok(Admitted::AsItIs) };
+    async fn close_question(self, owner: &Owner, state: &TaskState) -> Result<Admission, Error> {
+        let Some(question) = open_question(state) else { return Ok(Admission::AsItIs) };
         if self.answer(question)?.is_some() {
-            return Ok(Admitted::AsItIs);
+            return Ok(Admission::AsItIs);
         }
-        let reason = "the health check finds nothing wrong any more".to_owned();
+        let reason = "the health check finds nothing wrong".to_owned();
         let closed = Event::QuestionClosed(QuestionClosed { question, reason });
         self.append(owner, state, vec![closed]).await?;
-        Ok(Admitted::Changed)
+        Ok(Admission::Changed)
     }
 
     /// What is wrong that a dispatch should not happen with.
@@ -130,7 +130,7 @@ impl Health<'_> {
                     "the database has version {found}, and this program knows {SCHEMA_VERSION}"
                 );
                 Check::wrong("schema", words)
-                    .hinted("restart windlass: a later version was installed")
+                    .with_hint("restart windlass: a later version was installed")
             }
             Err(error) => Check::wrong("schema", with_causes(&error)),
         };
@@ -165,11 +165,11 @@ impl Health<'_> {
         state: &TaskState,
         name: &str,
         problem: &str,
-    ) -> Result<Admitted, Error> {
+    ) -> Result<Admission, Error> {
         let to = state.axes.for_repair();
         if state.axes != to {
             let reason = format!("health check `{name}`: {problem}");
-            let change = Event::ModeChanged(changed(state.axes, to, reason));
+            let change = Event::ModeChanged(mode_change(state.axes, to, reason));
             self.append(owner, state, vec![change]).await?;
         }
         let directory = Path::new(&state.created.workspace);
@@ -180,7 +180,7 @@ impl Health<'_> {
         let left = self.dispatch_problems(&state).await;
         if left.is_empty() {
             self.leave_repair(owner, &state).await?;
-            return Ok(Admitted::Changed);
+            return Ok(Admission::Changed);
         }
         if left.iter().any(|check| check.blocks) {
             return self.park(owner, &state, words(&left)).await;
@@ -190,20 +190,20 @@ impl Health<'_> {
             format!("{}\n{}", include_str!("../prompts/repair.md").trim_end(), report.join("\n"));
         let notice = Injection::notice(InjectionId::new(self.coordinator.now()), text, None);
         self.append(owner, &state, vec![Event::InjectionReceived(notice)]).await?;
-        Ok(Admitted::Changed)
+        Ok(Admission::Changed)
     }
 
     /// A task that was put into repair automatically goes back to what it did before.
-    async fn leave_repair(self, owner: &Owner, state: &TaskState) -> Result<Admitted, Error> {
-        let Some((before, role)) = state.before_repair else { return Ok(Admitted::AsItIs) };
+    async fn leave_repair(self, owner: &Owner, state: &TaskState) -> Result<Admission, Error> {
+        let Some((before, role)) = state.before_repair else { return Ok(Admission::AsItIs) };
         let reason = "the health check finds nothing wrong".to_owned();
-        let change = ModeChanged { role, ..changed(state.axes, before, reason) };
+        let change = ModeChanged { role, ..mode_change(state.axes, before, reason) };
         let change = Event::ModeChanged(change);
         let text = include_str!("../prompts/repaired.md").trim_end();
         let notice = Injection::notice(InjectionId::new(self.coordinator.now()), text, None);
         let notice_event = state.attempts.started.then_some(Event::InjectionReceived(notice));
         self.append(owner, state, std::iter::once(change).chain(notice_event).collect()).await?;
-        Ok(Admitted::Changed)
+        Ok(Admission::Changed)
     }
 
     async fn park(
@@ -211,7 +211,7 @@ impl Health<'_> {
         owner: &Owner,
         state: &TaskState,
         problem: String,
-    ) -> Result<Admitted, Error> {
+    ) -> Result<Admission, Error> {
         let ending = Ending::Paused { reason: StatusReason::Error, detail: Some(problem.clone()) };
         self.coordinator.control().conclude(owner, state, &ending).await?;
         Err(Error::Unhealthy { task: state.id(), problem })
@@ -259,12 +259,13 @@ fn question(id: QuestionId, problem: String, blocks: bool) -> Question {
         binding: None,
         diff: None,
         grants: None,
+        accepts: AcceptedAnswers::Words,
         asked: None,
         plan: None,
     }
 }
 
-fn changed(from: Axes, to: Axes, reason: String) -> ModeChanged {
+fn mode_change(from: Axes, to: Axes, reason: String) -> ModeChanged {
     ModeChanged::by_task(from, to, Source::Repair, reason, "health check")
 }
 

@@ -1,11 +1,9 @@
 //! The checks of the data directory and their fixes.
 
-use std::time::Instant;
-
 use windlass_core::text::{plural, with_causes};
 use windlass_store::{Difference, DriftKind, SchemaDrift};
 
-use super::{Advice, Check, Fixed, Health};
+use super::{Advice, Check, FixReport, Health};
 use crate::Error;
 
 /// A database larger than this deserves a word, in bytes.
@@ -20,12 +18,12 @@ impl Health<'_> {
         let job = tokio::task::spawn_blocking(move || {
             let health = coordinator.health();
             vec![
-                timed(|| health.store()),
-                timed(|| health.schema()),
-                timed(|| health.locks()),
-                timed(|| health.processes()),
-                timed(|| health.leftovers()),
-                timed(|| health.disk()),
+                Check::timed(|| health.store()),
+                Check::timed(|| health.schema()),
+                Check::timed(|| health.locks()),
+                Check::timed(|| health.processes()),
+                Check::timed(|| health.leftovers()),
+                Check::timed(|| health.disk()),
             ]
         });
         job.await.unwrap_or_else(|error| vec![Check::wrong("store", error.to_string())])
@@ -51,7 +49,7 @@ impl Health<'_> {
         match differences.iter().all(is_derived) {
             true => check.fixable("rebuild the tables from the journal"),
             false => check
-                .hinted("the journal itself is damaged; restore a backup of the data directory"),
+                .with_hint("the journal itself is damaged; restore a backup of the data directory"),
         }
     }
 
@@ -61,7 +59,7 @@ impl Health<'_> {
         match bytes > LARGE_STORE {
             true => check
                 .with([format!("it takes {:.1} GB", bytes as f64 / 1e9)])
-                .advised(Advice::LimitStore),
+                .with_advice(Advice::LimitStore),
             false => check,
         }
     }
@@ -80,7 +78,7 @@ impl Health<'_> {
         check.blocks = drifts.iter().any(|drift| drift.problem != DriftKind::Unknown);
         match drifts.iter().any(|drift| drift.is_derived) {
             true => check.fixable("make indexes and derived tables again, and fill them"),
-            false => check.hinted("another program may have changed it; restore a backup"),
+            false => check.with_hint("another program may have changed it; restore a backup"),
         }
     }
 
@@ -109,8 +107,12 @@ impl Health<'_> {
         let replaced: Vec<_> = pids.iter().filter(is_replaced).collect();
         match replaced.is_empty() {
             true => {
-                let noun = if pids.len() == 1 { "process" } else { "processes" };
-                Check::ok("processes", format!("{} {noun}", pids.len()))
+                let words = match pids.len() {
+                    0 => "no other process works in the data directory".to_owned(),
+                    1 => "1 process works in the data directory".to_owned(),
+                    count => format!("{count} processes work in the data directory"),
+                };
+                Check::ok("processes", words)
             }
             false => {
                 let words = replaced.iter().map(|pid| {
@@ -118,7 +120,7 @@ impl Health<'_> {
                 });
                 Check::wrong("processes", "the installed program is not the one that runs")
                     .with(words)
-                    .advised(Advice::RestartProcesses)
+                    .with_advice(Advice::RestartProcesses)
             }
         }
     }
@@ -145,7 +147,7 @@ impl Health<'_> {
         if !self.coordinator.store.tasks().retention().has_room() {
             return Check::wrong("disk", "no space is left for the journal")
                 .fixable("remove outputs that are older than they are kept")
-                .advised(Advice::RemoveTasks)
+                .with_advice(Advice::RemoveTasks)
                 .blocking();
         }
         match free < LITTLE_SPACE {
@@ -154,7 +156,7 @@ impl Health<'_> {
         }
     }
 
-    pub(super) async fn fix_storage(self) -> Vec<Fixed> {
+    pub(super) async fn fix_storage(self) -> Vec<FixReport> {
         let mut fixed = Vec::new();
         fixed.extend(outcome("schema", self.fix_schema().await));
         fixed.extend(outcome("store", self.fix_projections().await));
@@ -195,11 +197,6 @@ impl Health<'_> {
     }
 }
 
-fn timed(check: impl FnOnce() -> Check) -> Check {
-    let began = Instant::now();
-    check().since(began)
-}
-
 /// Whether the rows are wrong and not the journal.
 fn is_derived(difference: &Difference) -> bool {
     match difference {
@@ -217,9 +214,9 @@ fn drift_words(drift: &SchemaDrift) -> String {
     format!("{} `{}` {what}", drift.kind, drift.name)
 }
 
-fn outcome(name: &'static str, done: Result<Option<String>, Error>) -> Option<Fixed> {
+fn outcome(name: &'static str, done: Result<Option<String>, Error>) -> Option<FixReport> {
     match done {
-        Ok(what) => what.map(|what| Fixed::done(name, what)),
-        Err(error) => Some(Fixed::failed(name, with_causes(&error))),
+        Ok(what) => what.map(|what| FixReport::done(name, what)),
+        Err(error) => Some(FixReport::failed(name, with_causes(&error))),
     }
 }

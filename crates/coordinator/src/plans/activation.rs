@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
+use windlass_core::hash::hex;
 use windlass_core::id::{PlanId, SessionId, TaskId};
 use windlass_core::status::TaskStatus;
 use windlass_plan::{ResolvedTask, check_prompts, resolve};
@@ -11,6 +12,7 @@ use windlass_store::PlanRow;
 
 use super::run::tasks_of;
 use super::{PlanFile, PlanTaskStatus, Plans};
+use crate::slash::Reach;
 use crate::{Coordinator, Error};
 
 /// What the activation of a plan has found.
@@ -45,6 +47,8 @@ pub struct NewActivation<'a> {
     /// What it is called by; the only one there is without.
     pub named: Option<&'a str>,
     pub by: &'a str,
+    /// What the person may name: only who reaches everything names a script as a model.
+    pub reach: Reach,
     /// Whether tasks that an earlier run has finished are worked on once more.
     pub again: bool,
 }
@@ -61,9 +65,10 @@ impl Plans<'_> {
         let there = self.coordinator.agents.capabilities(directory);
         let there = there.map_err(|details| Error::Unusable { details: Box::new(details) })?;
         let (needs, mut tasks) = resolve(&file.plan, &file.document, &file.agents, &there)?;
+        check_reach(new.reach, &tasks)?;
         check_trust(self.coordinator, directory, &file)?;
         check_models(self.coordinator, directory, &tasks)?;
-        let session = self.continued(&file, &mut tasks, new.again)?;
+        let session = self.continued_session(&file, &mut tasks, new.again)?;
         let row = self.row(&file, &tasks, new.by, session);
         let mut notices = Vec::new();
         let undefined = file.plan.assigned_agents.iter().filter(|agent| {
@@ -121,7 +126,7 @@ impl Plans<'_> {
 
     /// The run that a plan continues when it is activated again, and which of its tasks an earlier run has finished:
     /// those stay finished, unless somebody wants them again. A run of another version must have ended.
-    fn continued(
+    fn continued_session(
         self,
         file: &PlanFile,
         tasks: &mut [ResolvedTask],
@@ -181,6 +186,11 @@ fn check_trust(coordinator: &Coordinator, directory: &Path, file: &PlanFile) -> 
     Ok(())
 }
 
+/// Refuses the models of a plan that a person may not name.
+pub(super) fn check_reach(reach: Reach, tasks: &[ResolvedTask]) -> Result<(), Error> {
+    tasks.iter().filter_map(|task| task.model.as_deref()).try_for_each(|one| reach.check_model(one))
+}
+
 fn check_models(
     coordinator: &Coordinator,
     directory: &Path,
@@ -207,5 +217,5 @@ pub(super) fn digest(file: &PlanFile) -> String {
         hash.update([0]);
         hash.update(text.as_bytes());
     }
-    hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    hex(&hash.finalize()[..16])
 }

@@ -10,7 +10,7 @@ use crate::slash::Block;
 /// How wide a text of a row gets.
 const WIDTH: usize = 60;
 
-/// Names in one line, or that there are none.
+/// Names in one line, or `none`.
 fn names(list: &[String]) -> String {
     match list.is_empty() {
         true => "none".to_owned(),

@@ -83,9 +83,9 @@ impl Plans<'_> {
         usual.chain(plan_files(&project)).collect()
     }
 
-    /// Where a new plan is written.
-    pub fn new_path(self, directory: &Path, name: &str) -> PathBuf {
-        self.project(directory).join(PLANS).join(name).join(MANIFEST)
+    /// Where a new plan is written: the project, and the path in it.
+    pub fn new_place(self, directory: &Path, name: &str) -> (PathBuf, PathBuf) {
+        (self.project(directory), Path::new(PLANS).join(name).join(MANIFEST))
     }
 }
 
@@ -110,7 +110,7 @@ fn plan_files(project: &Path) -> Vec<PathBuf> {
 
 fn read_file(project: &Path, path: PathBuf) -> Result<PlanFile, Error> {
     let text = read_text(&path)?;
-    let shown = shown(project, &path);
+    let shown = display_path(project, &path);
     let document = Document::parse(&shown, &text)?;
     let mut plan = read_plan(&document, &name_of(&path))?;
     let directory = path.parent().unwrap_or(project);
@@ -137,18 +137,25 @@ fn read_file(project: &Path, path: PathBuf) -> Result<PlanFile, Error> {
     Ok(PlanFile { path, project: project.to_owned(), plan, document, text, agents, agent_files })
 }
 
+const NOT_OF_THE_PROJECT: &str = "must be a file of the project";
+
+/// Whether a file that prompts are made of lies elsewhere: whoever wrote the plan must not choose which of a person's
+/// other files a model sees.
+fn is_outside(project: &Path, path: &Path) -> bool {
+    path.exists() && !path.canonicalize().is_ok_and(|whole| whole.starts_with(project))
+}
+
 enum TaskError {
     Unreadable(String),
     Wrong(Problems),
 }
 
 fn read_task(project: &Path, path: &Path, id: &str) -> Result<windlass_plan::Task, TaskError> {
-    let inside = path.canonicalize().is_ok_and(|whole| whole.starts_with(project));
-    if path.exists() && !inside {
-        return Err(TaskError::Unreadable("must be a file of the project".to_owned()));
+    if is_outside(project, path) {
+        return Err(TaskError::Unreadable(NOT_OF_THE_PROJECT.to_owned()));
     }
     let text = read_text(path).map_err(|error| TaskError::Unreadable(error.to_string()))?;
-    parse_task_file(&shown(project, path), id, &text).map_err(TaskError::Wrong)
+    parse_task_file(&display_path(project, path), id, &text).map_err(TaskError::Wrong)
 }
 
 type Agents =
@@ -162,6 +169,11 @@ fn read_agents(project: &Path, plan: &Plan) -> Agents {
         let own = AgentDefinition::from(agent);
         let is_bare =
             own == AgentDefinition { name: agent.name.clone(), ..AgentDefinition::default() };
+        if is_outside(project, &path) {
+            let (file, message) = (display_path(project, &path), NOT_OF_THE_PROJECT.to_owned());
+            wrong.push(Problem { file, line: 1, path: String::new(), message });
+            continue;
+        }
         let text = match read_text(&path) {
             Ok(text) if is_bare => text,
             Ok(_) | Err(_) => {
@@ -169,7 +181,7 @@ fn read_agents(project: &Path, plan: &Plan) -> Agents {
                 continue;
             }
         };
-        match parse_agent(&shown(project, &path), &agent.name, &text) {
+        match parse_agent(&display_path(project, &path), &agent.name, &text) {
             Ok(definition) => {
                 agents.insert(agent.name.clone(), definition);
                 files.insert(agent.name.clone(), (path, text));
@@ -192,7 +204,7 @@ fn name_of(path: &Path) -> String {
 }
 
 /// A path as messages name it.
-fn shown(project: &Path, path: &Path) -> String {
+fn display_path(project: &Path, path: &Path) -> String {
     path.strip_prefix(project).unwrap_or(path).display().to_string()
 }
 

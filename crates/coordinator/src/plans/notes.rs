@@ -71,15 +71,15 @@ impl Notes<'_> {
 
     /// Logs an issue of the plan, or of none (PL-023).
     pub async fn log_issue(&self, draft: IssueDraft) -> Result<Issue, Error> {
-        let description = needed("description", &draft.description)?;
+        let description = require_text("description", &draft.description)?;
         let now = self.coordinator.now();
         let issue = NewIssue {
             id: IssueId::new(now),
             project: self.project_name(),
             plan: self.plan_name(),
-            task: given("task", draft.task)?,
+            task: check_optional_text("task", draft.task)?,
             severity: draft.severity,
-            owner: given("owner", draft.owner)?,
+            owner: check_optional_text("owner", draft.owner)?,
             description,
         };
         Ok(self.coordinator.store.planning().log_issue(now, issue).await?)
@@ -90,7 +90,7 @@ impl Notes<'_> {
         Ok(self.coordinator.store.planning().issues(filter)?)
     }
 
-    /// An issue of the project, by its id or a unique part of it. Another project's is none that can be named here.
+    /// An issue of the project, by its id or a unique part of it. An issue of another project cannot be named here.
     pub fn find_issue(&self, named: &str) -> Result<Issue, Error> {
         let issue = self.coordinator.store.planning().find_issue(named)?;
         match issue.project == self.project_name() {
@@ -126,9 +126,9 @@ impl Notes<'_> {
             id: DecisionId::new(now),
             project: self.project_name(),
             plan: self.plan_name(),
-            task: given("task", draft.task)?,
-            title: needed("title", &draft.title)?,
-            reasoning: needed("reasoning", &draft.reasoning)?,
+            task: check_optional_text("task", draft.task)?,
+            title: require_text("title", &draft.title)?,
+            reasoning: require_text("reasoning", &draft.reasoning)?,
             alternatives,
         };
         Ok(self.coordinator.store.planning().log_decision(now, decision).await?)
@@ -140,7 +140,7 @@ impl Notes<'_> {
     }
 }
 
-fn needed(field: &'static str, text: &str) -> Result<String, Error> {
+fn require_text(field: &'static str, text: &str) -> Result<String, Error> {
     match text.trim() {
         "" => Err(Error::MissingField { field }),
         text => Ok(text.to_owned()),
@@ -148,6 +148,6 @@ fn needed(field: &'static str, text: &str) -> Result<String, Error> {
 }
 
 /// What need not be given must not be empty where it is.
-fn given(field: &'static str, text: Option<String>) -> Result<Option<String>, Error> {
-    text.map(|text| needed(field, &text)).transpose()
+fn check_optional_text(field: &'static str, text: Option<String>) -> Result<Option<String>, Error> {
+    text.map(|text| require_text(field, &text)).transpose()
 }

@@ -19,6 +19,7 @@ use windlass_plan::{ResolvedTask, goal};
 use windlass_store::{PlanRow, TaskRow};
 
 use super::{PlanStatus, Plans, activation};
+use crate::slash::Reach;
 use crate::{Coordinator, Error, ParkedWait};
 
 /// How a plan is worked through.
@@ -29,6 +30,8 @@ pub struct PlanRun {
     /// The directory that its tasks work in.
     pub workspace: PathBuf,
     pub by: String,
+    /// What that person may name, as at the activation.
+    pub reach: Reach,
     pub driver: Driver,
     /// The session that its tasks belong to; one of their own without it.
     pub session: Option<SessionId>,
@@ -73,13 +76,14 @@ impl Plans<'_> {
             return Err(Error::PlanChanged { path: file.path });
         }
         let tasks = tasks_of(&plan)?;
+        activation::check_reach(run.reach, &tasks)?;
         let wanted = run.session.unwrap_or_else(|| SessionId::new(self.coordinator.now()));
         let session = self.coordinator.store.planning().begin_run(plan.id, wanted).await?;
         let is_trusted = self.coordinator.agents.is_trusted(directory, &file.path, &file.text);
         for task in tasks.iter().filter(|task| task.done_by.is_none()) {
             let blockers = tasks.iter().filter(|before| task.depends_on.contains(&before.id));
             let blockers = blockers.map(|before| task_id(session, before)).collect();
-            let created = self.created(&plan, &run, session, task, is_trusted)?;
+            let created = self.task_created(&plan, &run, session, task, is_trusted)?;
             let created = TaskCreated { dependency_blockers: blockers, ..created };
             match run.driver {
                 Driver::Service => {
@@ -94,7 +98,7 @@ impl Plans<'_> {
         self.status_of(&PlanRow { session: Some(session), ..plan })
     }
 
-    fn created(
+    fn task_created(
         self,
         plan: &PlanRow,
         run: &PlanRun,
@@ -147,7 +151,7 @@ impl Plans<'_> {
         let none = || Error::NoPlan { directory: PathBuf::new(), named: Some(plan.to_string()) };
         let row = self.get(plan)?.ok_or_else(none)?;
         self.catch_up(&row).await?;
-        let mut driving = Driving::new(self.coordinator.clone());
+        let mut driving = PlanDriver::new(self.coordinator.clone());
         loop {
             if !stop.is_cancelled() {
                 for task in self.startable(&row, &driving)? {
@@ -158,7 +162,7 @@ impl Plans<'_> {
             let Some((task, result)) = driving.next().await else { break };
             match result {
                 Ok(result) => self.settle(&result).await?,
-                // Somebody else drives it, or it needs nobody any more.
+                // Somebody else drives it, or it no longer needs anybody.
                 Err(
                     Error::Store(windlass_store::Error::Driven { .. })
                     | Error::Ended { .. }
@@ -177,7 +181,7 @@ impl Plans<'_> {
     }
 
     /// The tasks of a run that could run now, in the order of the plan.
-    fn startable(self, plan: &PlanRow, driving: &Driving) -> Result<Vec<TaskId>, Error> {
+    fn startable(self, plan: &PlanRow, driving: &PlanDriver) -> Result<Vec<TaskId>, Error> {
         let Some(session) = plan.session else { return Ok(Vec::new()) };
         let room = self.coordinator.limits.tasks_per_session.saturating_sub(driving.jobs.len());
         let mut found = Vec::new();
@@ -210,7 +214,7 @@ impl Plans<'_> {
             ) => true,
             // It is driven again by whoever answers; here only what was answered meanwhile.
             (TaskStatus::Blocked, StatusReason::Question | StatusReason::Budget) => {
-                self.coordinator.inbox().below(row.id)?.is_empty()
+                self.coordinator.inbox().open_in_tree(row.id)?.is_empty()
             }
             (TaskStatus::Paused, StatusReason::User) => false,
             (TaskStatus::Paused, _) => true,
@@ -267,7 +271,7 @@ fn place(plan: &PlanRow, task: &ResolvedTask) -> PlanTask {
 type Driven = (TaskId, Result<TaskResult, Error>);
 
 /// The tasks of a run that this process drives.
-struct Driving {
+struct PlanDriver {
     coordinator: Coordinator,
     jobs: JoinSet<Driven>,
     tasks: HashSet<TaskId>,
@@ -276,7 +280,7 @@ struct Driving {
     troubles: Vec<Error>,
 }
 
-impl Driving {
+impl PlanDriver {
     fn new(coordinator: Coordinator) -> Self {
         Self {
             coordinator,
@@ -323,10 +327,10 @@ async fn work(
     let tasks = coordinator.tasks();
     loop {
         let result = tasks.drive(task, stop).await?;
-        let until = tasks.parked_until(task)?.filter(|_| result.status == ResultStatus::Paused);
+        let until = tasks.parked(task).until()?.filter(|_| result.status == ResultStatus::Paused);
         let Some(until) = until.filter(|_| !stop.is_cancelled()) else { return Ok(result) };
         let waited = tokio::select! {
-            waited = tasks.wait_while_parked(task, until) => waited?,
+            waited = tasks.parked(task).wait(until) => waited?,
             () = stop.cancelled() => return Ok(result),
         };
         if waited != ParkedWait::Due {

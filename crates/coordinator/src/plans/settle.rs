@@ -2,7 +2,7 @@
 
 use windlass_core::axes::RunControl;
 use windlass_core::command::{ResultStatus, TaskResult};
-use windlass_core::event::{Driver, Event};
+use windlass_core::event::Driver;
 use windlass_core::id::{InjectionId, TaskId};
 use windlass_core::injection::Injection;
 use windlass_core::state::TaskState;
@@ -69,11 +69,8 @@ impl Plans<'_> {
 
     /// Whether a task belongs to a plan, as its first event says: most do not, and their journals need not be read.
     fn has_part(self, task: TaskId) -> Result<bool, Error> {
-        let first = self.coordinator.store.journal().after(task, 0, 1)?;
-        Ok(first.iter().any(|record| match &record.event {
-            Event::TaskCreated(created) => created.plan.is_some(),
-            _ => false,
-        }))
+        let created = self.coordinator.store.journal().created(task)?;
+        Ok(created.is_some_and(|created| created.plan.is_some()))
     }
 
     async fn try_again(self, task: TaskId, driver: Driver) -> Result<(), Error> {
@@ -116,7 +113,14 @@ impl Plans<'_> {
                         self.settle(&result).await?;
                     }
                 }
-                _ => {}
+                TaskStatus::Todo
+                | TaskStatus::Running
+                | TaskStatus::Verifying
+                | TaskStatus::Reviewing
+                | TaskStatus::Blocked
+                | TaskStatus::Paused
+                | TaskStatus::Retrying
+                | TaskStatus::Cancelled => {}
             }
         }
         Ok(())

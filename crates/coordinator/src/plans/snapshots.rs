@@ -12,7 +12,7 @@ use crate::Error;
 
 /// A snapshot, and where it is.
 #[derive(Clone, Debug)]
-pub struct Saved {
+pub struct SnapshotFile {
     pub snapshot: Snapshot,
     /// Below the project.
     pub path: String,
@@ -28,7 +28,7 @@ impl Notes<'_> {
         &self,
         task: &str,
         fields: &Map<String, Value>,
-    ) -> Result<Saved, Error> {
+    ) -> Result<SnapshotFile, Error> {
         let snapshot = Snapshot::from_fields(self.plan_key(), task, self.coordinator.now(), fields);
         let snapshot = snapshot.map_err(|error| {
             let path = snapshot_file::path(&self.project, self.plan_key(), task)
@@ -71,7 +71,7 @@ impl Notes<'_> {
         &self,
         task: &str,
         state: &TaskState,
-    ) -> Result<Option<Saved>, Error> {
+    ) -> Result<Option<SnapshotFile>, Error> {
         let own = snapshot_file::load(&self.project, self.plan_key(), task)?;
         if own.is_some_and(|own| own.timestamp >= state.created_at) {
             return Ok(None);
@@ -84,20 +84,20 @@ impl Notes<'_> {
         self.write(snapshot).await.map(Some)
     }
 
-    async fn write(&self, snapshot: Snapshot) -> Result<Saved, Error> {
+    async fn write(&self, snapshot: Snapshot) -> Result<SnapshotFile, Error> {
         let store = &self.coordinator.store;
         let path = snapshot_file::save(store, &self.project, &snapshot).await?;
-        Ok(Saved { snapshot, path })
+        Ok(SnapshotFile { snapshot, path })
     }
 }
 
 impl Plans<'_> {
-    /// Before a conversation is cleared in a project with an active plan: what its task stands at (C-24).
+    /// Before a conversation is cleared in a project with an active plan: the state of its task (C-24).
     pub(crate) async fn save_before_clear(
         self,
         directory: &Path,
         state: &TaskState,
-    ) -> Result<Option<Saved>, Error> {
+    ) -> Result<Option<SnapshotFile>, Error> {
         let Some(plan) = self.active(directory)? else { return Ok(None) };
         let key = match &state.created.plan {
             Some(own) => own.key.clone(),

@@ -174,7 +174,7 @@ impl Plans<'_> {
         })
     }
 
-    /// The task that a plan stands at: the first that is not done.
+    /// The current task of a plan: the first that is not done.
     pub(super) fn current_task(self, plan: &PlanRow) -> Result<Option<String>, Error> {
         let status = self.status_of(plan)?;
         let mut tasks = status.phases.into_iter().flat_map(|phase| phase.tasks);
@@ -206,7 +206,7 @@ fn task_status(
     }
 }
 
-/// Where tasks with these statuses stand together.
+/// The common state of tasks with these statuses.
 fn state(statuses: impl Iterator<Item = TaskStatus>) -> PlanState {
     let all: Vec<TaskStatus> = statuses.collect();
     let any = |wanted: &[TaskStatus]| all.iter().any(|status| wanted.contains(status));

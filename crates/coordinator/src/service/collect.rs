@@ -59,7 +59,7 @@ async fn run(coordinator: &Coordinator, bus: &dyn Bus) -> Result<(), Error> {
     let mut backoff = Backoff::new();
     let (mut looks, mut offset) = (0, 0);
     loop {
-        match pass(coordinator, bus, looks % SELDOM == 0, offset).await {
+        match collect_once(coordinator, bus, looks % SELDOM == 0, offset).await {
             Ok(next) => {
                 backoff = Backoff::new();
                 looks += 1;
@@ -73,7 +73,7 @@ async fn run(coordinator: &Coordinator, bus: &dyn Bus) -> Result<(), Error> {
 }
 
 /// One look at all tasks that run and at those that wait from `offset` on; returns where the next one begins.
-async fn pass(
+async fn collect_once(
     coordinator: &Coordinator,
     bus: &dyn Bus,
     seldom: bool,
@@ -89,12 +89,12 @@ async fn pass(
         let since = coordinator.now().checked_sub(AFTERWARDS).unwrap_or(Timestamp::MIN);
         spoken_to.extend(store.scheduler().ended_tasks(since)?);
     }
-    for listed in bus.listed(&spoken_to).await? {
+    for listed in bus.list(&spoken_to).await? {
         deliver(coordinator, &listed).await?;
         bus.remove(&listed).await?;
     }
     for (task, flag) in bus.flags(&tasks).await? {
-        match obey(coordinator, bus, task, flag).await {
+        match carry_out(coordinator, bus, task, flag).await {
             // It has ended, or is a sub-agent's: nothing to obey.
             Err(error) if !error.is_transient() => {
                 tracing::debug!(%task, %flag, reason = chain(&error), "control flag not obeyed");
@@ -152,7 +152,7 @@ async fn inject(
     Ok(())
 }
 
-async fn obey(
+async fn carry_out(
     coordinator: &Coordinator,
     bus: &dyn Bus,
     task: TaskId,

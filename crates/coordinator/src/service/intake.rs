@@ -3,7 +3,7 @@
 //! Invariants:
 //! - An entry is acknowledged when the store has what it asks for, or when it was refused and its sender
 //!   notified; never before. It may come again, and has no further effect then.
-//! - Entries of one session keep their order. A signal does not wait behind what people say.
+//! - Entries of one session keep their order. A signal does not wait for messages that people sent before it.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use windlass_store::OutStream;
 use super::{Backoff, Service, chain};
 use crate::bus::{Bus, Flag, InStream, StreamEntry, Subscription};
 use crate::trigger::{TaskAction, Trigger};
-use crate::{BoxFuture, Coordinator, Error};
+use crate::{BoxFuture, Coordinator, Error, ErrorClass};
 
 /// Entries taken at once.
 const AT_ONCE: usize = 64;
@@ -31,7 +31,7 @@ const IN_HAND: usize = 256;
 /// How long one look at the bus waits. A service that stops waits for it to end.
 const WAIT: Duration = Duration::from_millis(500);
 
-type Taken = BoxFuture<'static, Result<Vec<StreamEntry>, crate::bus::Error>>;
+type PendingRead = BoxFuture<'static, Result<Vec<StreamEntry>, crate::bus::Error>>;
 
 pub(super) async fn run(
     service: Service,
@@ -45,7 +45,7 @@ pub(super) async fn run(
     let mut queues = SessionQueues::new(intake.clone());
     let mut backoff = Backoff::new();
     let mut claimed: Option<Instant> = None;
-    let mut taking: Option<Taken> = None;
+    let mut taking: Option<PendingRead> = None;
     // A look that was begun is ended: what it took would otherwise wait to be claimed.
     while !stop.is_cancelled() || taking.is_some() {
         if taking.is_none() && queues.in_hand() < IN_HAND {
@@ -54,7 +54,7 @@ pub(super) async fn run(
             if claim {
                 claimed = Some(Instant::now());
             }
-            taking = Some(intake.clone().look(claim.then_some(service.claim_after)));
+            taking = Some(intake.clone().read_pending(claim.then_some(service.claim_after)));
         }
         let idle = taking.is_none();
         let look = async {
@@ -69,7 +69,7 @@ pub(super) async fn run(
                 match taken.map_err(Error::from) {
                     Ok(entries) => {
                         backoff = Backoff::new();
-                        entries.into_iter().for_each(|entry| queues.put(entry));
+                        entries.into_iter().for_each(|entry| queues.enqueue(entry));
                     }
                     Err(error) if error.is_transient() => {
                         stop.run_until_cancelled(backoff.wait("taking in", &error)).await;
@@ -104,7 +104,7 @@ impl SessionQueues {
         self.working.len() + self.waiting.values().map(VecDeque::len).sum::<usize>()
     }
 
-    fn put(&mut self, entry: StreamEntry) {
+    fn enqueue(&mut self, entry: StreamEntry) {
         let queue = queue_name(&entry);
         match self.waiting.get_mut(&queue) {
             Some(waiting) => waiting.push_back(entry),
@@ -146,7 +146,12 @@ fn queue_name(entry: &StreamEntry) -> String {
     let whom = whom.unwrap_or_else(|| entry.id.clone());
     match entry.stream {
         InStream::TaskControl => format!("control {whom}"),
-        _ => whom,
+        InStream::TaskCommand
+        | InStream::UserMessage
+        | InStream::TaskResult
+        | InStream::HitlResponse
+        | InStream::Scheduled
+        | InStream::ExternalEvent => whom,
     }
 }
 
@@ -159,7 +164,7 @@ struct Intake {
 
 impl Intake {
     /// One look at the bus, after claiming what others left lying where `claim` says for how long.
-    fn look(self: Arc<Self>, claim: Option<Duration>) -> Taken {
+    fn read_pending(self: Arc<Self>, claim: Option<Duration>) -> PendingRead {
         Box::pin(async move {
             if let Some(idle) = claim {
                 let claimed = self.bus.claim(&self.subscription, idle).await?;
@@ -187,11 +192,8 @@ impl Intake {
         match self.carry_out(entry).await {
             Err(error) if error.is_transient() => return Err(error),
             Err(error) => {
-                let kind = match error {
-                    Error::TooManyWaiting { .. } => ErrorType::Overloaded,
-                    _ => ErrorType::InvalidCommand,
-                };
-                self.refuse(entry, ErrorDetails::new(kind, chain(&error))).await?;
+                let details = ErrorDetails::new(refusal_type(&error), chain(&error));
+                self.refuse(entry, details).await?;
             }
             Ok(()) => {}
         }
@@ -208,12 +210,16 @@ impl Intake {
             return self.coordinator.tasks().submit_command(command, options).await.map(drop);
         };
         let trigger = match Trigger::read(stream, &entry.body) {
-            Ok(trigger) => named(trigger, entry),
+            Ok(trigger) => with_own_id(trigger, entry),
             Err(problem) => return self.refuse_unread(entry, &problem).await,
         };
         let steered = match &trigger {
             Trigger::TaskControl(control) => Some((control.task_id, control.action)),
-            _ => None,
+            Trigger::UserMessage(_)
+            | Trigger::TaskResult(_)
+            | Trigger::HitlResponse(_)
+            | Trigger::Scheduled(_)
+            | Trigger::ExternalEvent(_) => None,
         };
         // Removed before the task is resumed: the flag would park it again.
         if let Some((task, TaskAction::Resume | TaskAction::Retry)) = steered {
@@ -287,7 +293,7 @@ impl Intake {
 
 /// The trigger with a name of its own: where its sender gave none, its place in the stream is one, so that
 /// a second delivery has no further effect.
-fn named(trigger: Trigger, entry: &StreamEntry) -> Trigger {
+fn with_own_id(trigger: Trigger, entry: &StreamEntry) -> Trigger {
     let name = || Some(format!("{}/{}", entry.stream, entry.id));
     match trigger {
         Trigger::UserMessage(mut one) => {
@@ -307,5 +313,34 @@ fn named(trigger: Trigger, entry: &StreamEntry) -> Trigger {
             Trigger::TaskControl(one)
         }
         other @ (Trigger::TaskResult(_) | Trigger::HitlResponse(_)) => other,
+    }
+}
+
+/// What the sender of an entry that is refused for good receives.
+fn refusal_type(error: &Error) -> ErrorType {
+    match error.code().0 {
+        ErrorClass::Limited => ErrorType::Overloaded,
+        ErrorClass::Internal => ErrorType::Internal,
+        // What is unavailable for good is not configured.
+        ErrorClass::Invalid
+        | ErrorClass::Unknown
+        | ErrorClass::Forbidden
+        | ErrorClass::Conflict
+        | ErrorClass::TooLarge
+        | ErrorClass::Unavailable => ErrorType::InvalidCommand,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_is_overload_and_a_fault_of_ours_is_internal() {
+        let limit = Error::TooManySessions { user: "ann".to_owned(), limit: 1 };
+        assert_eq!(refusal_type(&limit), ErrorType::Overloaded);
+        assert_eq!(refusal_type(&Error::TooManyWaiting { limit: 1 }), ErrorType::Overloaded);
+        assert_eq!(refusal_type(&Error::Job("panic".to_owned())), ErrorType::Internal);
+        assert_eq!(refusal_type(&Error::EmptyGoal), ErrorType::InvalidCommand);
     }
 }

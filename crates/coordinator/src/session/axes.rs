@@ -29,7 +29,7 @@ pub struct AxesOrder {
 
 /// What became of a change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Changed {
+pub struct AxesChangeOutcome {
     pub change: ChangeId,
     pub from: Axes,
     /// The axes once it has taken effect.
@@ -48,7 +48,7 @@ pub struct Changed {
 
 /// When a change takes effect.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Due {
+enum EffectTime {
     Now,
     /// At the next boundary of the task that works.
     AtBoundary,
@@ -56,18 +56,20 @@ enum Due {
     AtUnitEnd,
 }
 
-const fn due(scope: Scope, activity: Activity) -> Due {
+const fn due(scope: Scope, activity: Activity) -> EffectTime {
     match (scope, activity) {
-        (_, Activity::Idle) => Due::Now,
-        (Scope::Now | Scope::AfterCurrentTool, Activity::InUnit) => Due::Now,
-        (Scope::Now | Scope::AfterCurrentTool, Activity::Working) => Due::AtBoundary,
-        (Scope::AfterCurrentUnit | Scope::NextMilestone | Scope::ForNextUnit, _) => Due::AtUnitEnd,
+        (_, Activity::Idle) => EffectTime::Now,
+        (Scope::Now | Scope::AfterCurrentTool, Activity::InUnit) => EffectTime::Now,
+        (Scope::Now | Scope::AfterCurrentTool, Activity::Working) => EffectTime::AtBoundary,
+        (Scope::AfterCurrentUnit | Scope::NextMilestone | Scope::ForNextUnit, _) => {
+            EffectTime::AtUnitEnd
+        }
     }
 }
 
 impl Session<'_> {
     /// Changes the axes. A call that runs keeps those it was allowed by.
-    pub async fn change(self, order: AxesOrder) -> Result<Changed, Error> {
+    pub async fn change(self, order: AxesOrder) -> Result<AxesChangeOutcome, Error> {
         self.change_with(order, Vec::new()).await
     }
 
@@ -76,23 +78,23 @@ impl Session<'_> {
         self,
         order: AxesOrder,
         mail: Vec<(TaskId, Injection)>,
-    ) -> Result<Changed, Error> {
+    ) -> Result<AxesChangeOutcome, Error> {
         if let Some(profile) = order.wanted.permission_profile {
             self.check_profile(profile)?;
         }
         if let Some(RoleChange::Take(role)) = order.wanted.role {
-            self.check_role(role)?;
+            self.coordinator.commitments().check_role_in(self.id, role)?;
         }
         let change = order.id.unwrap_or_else(|| ChangeId::new(self.now()));
         let changed = self.update(|state| self.decide_change(state, &order, change, &mail)).await?;
-        if due(changed.scope, Activity::InUnit) == Due::Now && changed.waits {
+        if due(changed.scope, Activity::InUnit) == EffectTime::Now && changed.waits {
             return self.settle(changed).await;
         }
         Ok(changed)
     }
 
-    /// The work may have come to a standstill while the change was on its way; then nothing is left to wait for.
-    async fn settle(self, changed: Changed) -> Result<Changed, Error> {
+    /// The work may have stopped while the change was on its way; then nothing is left to wait for.
+    async fn settle(self, changed: AxesChangeOutcome) -> Result<AxesChangeOutcome, Error> {
         self.update(|state| {
             let is_still = self.activity()? != Activity::Working;
             let events = if is_still { state.at_standstill(None) } else { Vec::new() };
@@ -100,7 +102,7 @@ impl Session<'_> {
                 true => false,
                 false => state.pending.iter().any(|one| one.change == changed.change),
             };
-            let changed = Changed { waits: left, ..changed.clone() };
+            let changed = AxesChangeOutcome { waits: left, ..changed.clone() };
             Ok((SessionAppend { events, mail: Vec::new() }, changed))
         })
         .await
@@ -112,7 +114,7 @@ impl Session<'_> {
         order: &AxesOrder,
         change: ChangeId,
         mail: &[(TaskId, Injection)],
-    ) -> Result<(SessionAppend, Changed), Error> {
+    ) -> Result<(SessionAppend, AxesChangeOutcome), Error> {
         let AxesOrder { scope, source, by, .. } = order;
         let wanted = match order.wanted.role {
             Some(RoleChange::Take(role)) => state.wanted_for(role),
@@ -128,36 +130,36 @@ impl Session<'_> {
             by: by.clone(),
         };
         let due = due(*scope, self.activity()?);
-        let changed = Changed {
+        let changed = AxesChangeOutcome {
             change,
             from: state.axes,
             to: wanted.apply(&state.axes),
             scope: *scope,
             source: *source,
-            waits: due != Due::Now,
+            waits: due != EffectTime::Now,
             role,
             left_role: state.role.filter(|_| role.is_none()),
         };
         let mut append = SessionAppend { events: Vec::new(), mail: mail.to_vec() };
-        if order.id.is_some() && self.was_made(change)? {
+        if order.id.is_some() && self.is_applied(change)? {
             append.mail.clear();
             return Ok((append, changed));
         }
         match due {
-            Due::Now => {
+            EffectTime::Now => {
                 let event = state.carry_out(&request, None);
                 for task in self.receivers()? {
                     append.mail.push((task, announcement(task, "now", &event)));
                 }
                 append.events.push(SessionEvent::ModeChanged(event));
             }
-            Due::AtBoundary => {
+            EffectTime::AtBoundary => {
                 for task in self.receivers()? {
                     append.mail.push((task, order_for(task, &request)));
                 }
                 append.events.push(SessionEvent::ModeRequested(request));
             }
-            Due::AtUnitEnd => append.events.push(SessionEvent::ModeRequested(request)),
+            EffectTime::AtUnitEnd => append.events.push(SessionEvent::ModeRequested(request)),
         }
         Ok((append, changed))
     }
@@ -203,22 +205,13 @@ impl Session<'_> {
         }
     }
 
-    /// An executor works on a commitment that is claimed (AX-056).
-    fn check_role(self, role: Role) -> Result<(), Error> {
-        let is_free = !role.requires_commitment();
-        match is_free || !self.coordinator.commitments().held_in(self.id)?.is_empty() {
-            true => Ok(()),
-            false => Err(Error::NothingClaimed { session: self.id }),
-        }
-    }
-
     /// The live tasks of the session, sub-agents too: those are tightened, and never loosened.
     fn receivers(self) -> Result<Vec<TaskId>, Error> {
         let live = Filter { session: Some(self.id), live: true, ..Filter::default() };
         Ok(self.coordinator.store.tasks().list(&live)?.into_iter().map(|task| task.id).collect())
     }
 
-    fn was_made(self, change: ChangeId) -> Result<bool, Error> {
+    fn is_applied(self, change: ChangeId) -> Result<bool, Error> {
         let journal = self.coordinator.store.sessions().journal(self.id)?;
         Ok(journal.iter().any(|record| match &record.event {
             SessionEvent::ModeChanged(changed) => changed.change == Some(change),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use windlass_core::command::{ExecutionConfig, Outage, TaskCommand};
 use windlass_core::ending::Ending;
-use windlass_core::event::{Continued, Driver, TaskCreated};
+use windlass_core::event::{Continuation, Driver, TaskCreated};
 use windlass_core::id::{CommandId, InjectionId, TaskId};
 use windlass_core::injection::{Control, Injection};
 use windlass_core::layout::Site;
@@ -17,12 +17,14 @@ use windlass_store::{SessionAppend, TaskRow};
 use super::{Activity, Session};
 use crate::submit::Share;
 use crate::workplaces::{Workplaces, usable};
-use crate::{Coordinator, Error, Submitted};
+use crate::{Coordinator, Error, Submission};
 
 /// A message, and who works on it.
 #[derive(Clone, Debug)]
 pub struct Talk {
     pub text: String,
+    /// What people read in place of the text, where that carries more than was typed.
+    pub shown: Option<String>,
     /// What it shows; each is kept already, by [`crate::Pictures`].
     pub pictures: Vec<Picture>,
     pub by: String,
@@ -39,6 +41,7 @@ impl Talk {
     pub fn here(text: impl Into<String>, by: impl Into<String>) -> Self {
         Self {
             text: text.into(),
+            shown: None,
             pictures: Vec::new(),
             by: by.into(),
             driver: Driver::Foreground,
@@ -56,7 +59,7 @@ impl Talk {
 /// What became of a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
-pub enum Sent {
+pub enum Delivery {
     /// A task was made of it.
     Begun {
         task: TaskId,
@@ -68,7 +71,7 @@ pub enum Sent {
     Delivered { task: TaskId },
 }
 
-impl Sent {
+impl Delivery {
     pub const fn task(&self) -> TaskId {
         match self {
             Self::Begun { task, .. } | Self::Delivered { task } => *task,
@@ -93,7 +96,7 @@ impl<'a> Session<'a> {
 impl Conversation<'_> {
     /// Says something. `/name` of a skill becomes its instructions; other slash commands are for
     /// [`run`](Session::run).
-    pub async fn send(self, talk: Talk) -> Result<Sent, Error> {
+    pub async fn send(self, talk: Talk) -> Result<Delivery, Error> {
         if talk.text.trim().is_empty() {
             return Err(Error::EmptyGoal);
         }
@@ -169,23 +172,24 @@ impl Conversation<'_> {
         }
     }
 
-    async fn deliver(self, row: &TaskRow, talk: &Talk) -> Result<Sent, Error> {
+    async fn deliver(self, row: &TaskRow, talk: &Talk) -> Result<Delivery, Error> {
         let task = row.id;
         let id = self.coordinator.triggers().injection_id(talk.request.as_deref(), "message");
         let injection = Injection::message(id, &talk.text).from(&talk.by);
+        let injection = injection.shown_as(talk.shown.clone());
         let injection = injection.with_pictures(talk.pictures.clone());
         self.coordinator.messages().inject(task, injection).await?;
         if row.status == TaskStatus::Paused && row.reason == StatusReason::User {
-            // Who talks to a task that they have paused wants it to go on.
+            // A person who writes to a task that they have paused wants it to continue.
             let id = InjectionId::derived(&id.to_string(), "resume");
             let resume = Injection::control(id, Control::Resume).from(&talk.by);
             self.coordinator.messages().inject(task, resume).await?;
         }
-        Ok(Sent::Delivered { task })
+        Ok(Delivery::Delivered { task })
     }
 
     /// Makes a task of a message; it continues the ended one before it, unless the conversation was cleared.
-    async fn begin_task(self, state: &SessionState, talk: Talk) -> Result<Sent, Error> {
+    async fn begin_task(self, state: &SessionState, talk: Talk) -> Result<Delivery, Error> {
         let now = self.session.now();
         let (command_id, task_id) = match &talk.request {
             Some(request) => {
@@ -195,10 +199,10 @@ impl Conversation<'_> {
         };
         let (workspace, site) = self.place(state, &talk, task_id)?;
         let continues = match state.conversation {
-            Some(before) => Some(Box::new(Continued {
+            Some(before) => Some(Box::new(Continuation {
                 // What was allowed is the session's.
                 allow_rules: Vec::new(),
-                ..self.coordinator.tasks().state(before)?.continued()
+                ..self.coordinator.tasks().state(before)?.continuation()
             })),
             None => None,
         };
@@ -214,6 +218,7 @@ impl Conversation<'_> {
             ..TaskCommand::new(now, self.session.id, talk.text)
         };
         let created = TaskCreated {
+            shown_goal: talk.shown,
             pictures: talk.pictures,
             site,
             max_retries: self.coordinator.limits.retries,
@@ -227,13 +232,13 @@ impl Conversation<'_> {
         };
         match talk.driver {
             Driver::Service => {
-                let Submitted { task, place, .. } =
+                let Submission { task, place, .. } =
                     self.coordinator.tasks().create_for_service(created).await?;
-                Ok(Sent::Begun { task, place })
+                Ok(Delivery::Begun { task, place })
             }
             Driver::Foreground => {
                 let task = self.coordinator.store.tasks().create(now, created).await?.task();
-                Ok(Sent::Begun { task, place: None })
+                Ok(Delivery::Begun { task, place: None })
             }
         }
     }
@@ -262,9 +267,11 @@ impl Conversation<'_> {
     async fn close(self, row: &TaskRow) -> Result<(), Error> {
         let owner = self.coordinator.store.owners().own(row.id).await?;
         let state = self.coordinator.tasks().state(row.id)?;
-        let ending = match (state.status, state.reason) {
-            (TaskStatus::Paused, StatusReason::AwaitingMessage) => Ending::Done,
-            _ => Ending::Cancelled(Some("the conversation was cleared".to_owned())),
+        let awaits_message =
+            state.status == TaskStatus::Paused && state.reason == StatusReason::AwaitingMessage;
+        let ending = match awaits_message {
+            true => Ending::Done,
+            false => Ending::Cancelled(Some("the conversation was cleared".to_owned())),
         };
         self.coordinator.control().conclude(&owner, &state, &ending).await.map(drop)
     }

@@ -2,13 +2,13 @@
 
 use super::*;
 
-fn repeated(kind: EvidenceKind, key: &str, tasks: &[u8]) -> Repeated {
+fn repeated(kind: EvidenceKind, key: &str, tasks: &[u8]) -> Recurrence {
     let task = |number: &u8| TaskId::derived("test", &number.to_string());
     let detail = match kind {
         EvidenceKind::Failure => r#"{"then":"sh run.sh all","said":"no rule"}"#,
         EvidenceKind::Correction | EvidenceKind::Command | EvidenceKind::File => "{}",
     };
-    Repeated {
+    Recurrence {
         kind,
         key: key.into(),
         detail: detail.into(),
@@ -16,7 +16,7 @@ fn repeated(kind: EvidenceKind, key: &str, tasks: &[u8]) -> Repeated {
     }
 }
 
-fn chosen(repeated: &[Repeated]) -> String {
+fn chosen(repeated: &[Recurrence]) -> String {
     let found = choose(repeated).unwrap_or_default();
     found.iter().map(|one| format!("{} {}\n", one.kind, one.what)).collect()
 }

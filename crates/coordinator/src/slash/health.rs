@@ -7,7 +7,7 @@ use windlass_core::session::{AxesChange, Scope, Source};
 
 use super::run::Invocation;
 use super::{Block, Effect, Reach, Reply};
-use crate::health::{Check, Fixed, report};
+use crate::health::{Check, FixReport, report};
 use crate::{AxesOrder, Error};
 
 impl Invocation<'_> {
@@ -25,7 +25,7 @@ impl Invocation<'_> {
                 Ok(self.reply(blocks))
             }
             "heal" => self.heal(false).await,
-            other => Err(self.bad(format!("`{other}` is not `fix` or `heal`"))),
+            other => Err(self.usage_error(format!("`{other}` is not `fix` or `heal`"))),
         }
     }
 
@@ -35,7 +35,7 @@ impl Invocation<'_> {
         match self.rest {
             "" => self.heal(false).await,
             "--autonomous" => self.heal(true).await,
-            other => Err(self.bad(format!("`{other}` is not `--autonomous`"))),
+            other => Err(self.usage_error(format!("`{other}` is not `--autonomous`"))),
         }
     }
 
@@ -110,11 +110,11 @@ fn checks(checks: &[Check]) -> Block {
     Block::table(&["STATUS", "CHECK", "FOUND", "FIX"], &[], checks.iter().map(row).collect())
 }
 
-fn fixes(fixed: &[Fixed]) -> Block {
+fn fixes(fixed: &[FixReport]) -> Block {
     if fixed.is_empty() {
         return Block::Words { text: "Nothing could be fixed without a model.".to_owned() };
     }
-    let field = |one: &Fixed| match &one.outcome {
+    let field = |one: &FixReport| match &one.outcome {
         Ok(done) => (one.name, done.clone()),
         Err(why) => (one.name, format!("failed: {why}")),
     };

@@ -8,7 +8,7 @@ use super::run::Invocation;
 use super::table::SlashCommand;
 use super::words::{AxesRequest, Axis, axis};
 use super::{Block, Effect, Reply, SlashInput};
-use crate::{AxesOrder, Changed, Error, Session};
+use crate::{AxesChangeOutcome, AxesOrder, Error, Session};
 
 /// What `/next` says to an agent that waits.
 const NEXT: &str = "Continue with the next step.";
@@ -42,15 +42,15 @@ impl<'a> ModeCommand<'a> {
             "control" => self.set_axis(Axis::Control, &words).await,
             "permission-profile" => self.set_axis(Axis::Profile, &words).await,
             "model-mode" => self.set_axis(Axis::ModelMode, &words).await,
-            "autonomous" => self.go(control(RunControl::Autonomous), rest).await,
+            "autonomous" => self.switch_axes(control(RunControl::Autonomous), rest).await,
             "next" => {
                 let waits = self.session.state()?.conversation.is_some();
                 let text = if rest.is_empty() && waits { NEXT } else { rest };
-                self.go(control(RunControl::Assisted), text).await
+                self.switch_axes(control(RunControl::Assisted), text).await
             }
-            "plan" => self.go(mode(WorkMode::Plan), rest).await,
-            "research" => self.go(mode(WorkMode::Research), rest).await,
-            _ => self.go(mode(WorkMode::Build), rest).await,
+            "plan" => self.switch_axes(mode(WorkMode::Plan), rest).await,
+            "research" => self.switch_axes(mode(WorkMode::Research), rest).await,
+            _ => self.switch_axes(mode(WorkMode::Build), rest).await,
         }
     }
 
@@ -79,15 +79,17 @@ impl<'a> ModeCommand<'a> {
         // `/mode --permission-profile restricted` names no work mode.
         if order.rest.is_empty() && !order.change.is_empty() {
             let (wanted, scope) = order.finish(self.command)?;
-            return self.order(wanted, scope.unwrap_or(Scope::Now)).await;
+            return self.change_axes(wanted, scope.unwrap_or(Scope::Now)).await;
         }
         if order.rest.is_empty() {
-            return Err(self.invocation.bad(format!("`/{}` needs a value", self.command.name)));
+            return Err(self
+                .invocation
+                .usage_error(format!("`/{}` needs a value", self.command.name)));
         }
         let value = order.rest.remove(0);
         order.set(self.command, name, &value)?;
         let (wanted, scope) = order.finish(self.command)?;
-        self.order(wanted, scope.unwrap_or(Scope::Now)).await
+        self.change_axes(wanted, scope.unwrap_or(Scope::Now)).await
     }
 
     /// `/steer AXIS VALUE [SCOPE]` changes an axis; any other text is a message (MS-087…090).
@@ -102,12 +104,12 @@ impl<'a> ModeCommand<'a> {
             Some(word) => axis(self.command, word)?,
             None => Scope::AfterCurrentTool,
         };
-        self.order(order.change, scope).await
+        self.change_axes(order.change, scope).await
     }
 
     /// Sets axes, and works on what was said with them.
-    async fn go(self, wanted: AxesChange, text: &str) -> Result<Reply, Error> {
-        let changed = self.order(wanted, Scope::Now).await?;
+    async fn switch_axes(self, wanted: AxesChange, text: &str) -> Result<Reply, Error> {
+        let changed = self.change_axes(wanted, Scope::Now).await?;
         if text.is_empty() {
             return Ok(changed);
         }
@@ -116,7 +118,7 @@ impl<'a> ModeCommand<'a> {
         Ok(reply)
     }
 
-    async fn order(self, wanted: AxesChange, scope: Scope) -> Result<Reply, Error> {
+    async fn change_axes(self, wanted: AxesChange, scope: Scope) -> Result<Reply, Error> {
         let id = self.input.request.as_deref().map(|request| ChangeId::derived(request, "axes"));
         let changed = self
             .session
@@ -143,10 +145,15 @@ impl<'a> ModeCommand<'a> {
                 "the model mode chooses the model".to_owned()
             }
             [name] => {
+                self.input.reach.check_model(name)?;
                 let model = self.session.choose_model(Some(name), &self.input.by).await?;
                 format!("{} from the next request on", model.unwrap_or_default())
             }
-            _ => return Err(self.invocation.bad("a model is one word, as `provider/model`")),
+            _ => {
+                return Err(self
+                    .invocation
+                    .usage_error("a model is one word, as `provider/model`"));
+            }
         };
         Ok(self.invocation.say(text))
     }
@@ -163,11 +170,12 @@ impl<'a> ModeCommand<'a> {
         let words: Vec<&str> = self.rest.split_whitespace().collect();
         let order = AxesRequest::read(self.command, &words)?;
         let mut rest = order.rest.iter();
-        let question = rest.next().ok_or_else(|| self.invocation.bad("name the question"))?;
+        let question =
+            rest.next().ok_or_else(|| self.invocation.usage_error("name the question"))?;
         let question = inbox.find(question)?;
         let answer = rest.cloned().collect::<Vec<_>>().join(" ");
         if answer.is_empty() {
-            return Err(self.invocation.bad("say the answer behind the question"));
+            return Err(self.invocation.usage_error("write the answer after the question"));
         }
         self.answer(question, &answer, order.change).await?;
         let task = inbox.get(question)?.map(|asked| asked.row.task);
@@ -242,7 +250,7 @@ fn steered_axis<'w>(words: &[&'w str]) -> Option<(Axis, &'w str, Option<&'w str>
 }
 
 /// What became of a change, in words.
-pub(super) fn in_words(changed: &Changed) -> String {
+pub(super) fn in_words(changed: &AxesChangeOutcome) -> String {
     let left = changed.left_role.map(|role| {
         let profile = changed.to.permission_profile;
         format!("; you left the {} role, and the profile stays {profile}", role.title())
@@ -250,8 +258,8 @@ pub(super) fn in_words(changed: &Changed) -> String {
     axes_in_words(changed) + &left.unwrap_or_default()
 }
 
-fn axes_in_words(changed: &Changed) -> String {
-    let Changed { from, to, scope, waits, .. } = changed;
+fn axes_in_words(changed: &AxesChangeOutcome) -> String {
+    let AxesChangeOutcome { from, to, scope, waits, .. } = changed;
     match (waits, scope) {
         (_, _) if from == to => format!("already {to}"),
         (true, Scope::Now | Scope::AfterCurrentTool) => {

@@ -52,7 +52,8 @@ impl<'a> PlanCommand<'a> {
 
     /// Carries out a subcommand; without one, shows how far the active plan is.
     pub(super) async fn carry_out(self) -> Result<Reply, Error> {
-        let words = split(self.invocation.rest).map_err(|problem| self.invocation.bad(problem))?;
+        let words =
+            split(self.invocation.rest).map_err(|problem| self.invocation.usage_error(problem))?;
         let (name, rest) =
             words.split_first().map_or(("status", &[][..]), |(name, rest)| (name.as_str(), rest));
         let options = Options::read(self.invocation, rest)?;
@@ -64,7 +65,7 @@ impl<'a> PlanCommand<'a> {
             "log-issue" | "resolve-issue" | "log-decision" | "save-snapshot" | "activate" => {
                 self.change_plan(name, directory, &options).await?
             }
-            _ => self.look_at_plan(name, directory, &options)?,
+            _ => self.read_plan(name, directory, &options)?,
         };
         Ok(self.invocation.reply(blocks))
     }
@@ -95,7 +96,7 @@ impl<'a> PlanCommand<'a> {
     }
 
     /// The subcommands that only read.
-    fn look_at_plan(
+    fn read_plan(
         self,
         name: &str,
         directory: &Path,
@@ -164,7 +165,9 @@ impl<'a> PlanCommand<'a> {
             }
             other => {
                 let known = SUBCOMMANDS.join(", ");
-                return Err(self.invocation.bad(format!("`{other}` is not one of: {known}")));
+                return Err(self
+                    .invocation
+                    .usage_error(format!("`{other}` is not one of: {known}")));
             }
         })
     }
@@ -186,6 +189,7 @@ impl<'a> PlanCommand<'a> {
                     directory,
                     named: options.first(),
                     by: &self.input.by,
+                    reach: self.input.reach,
                     again: options.get("again").is_some(),
                 };
                 plans.activate(new).await?.blocks()
@@ -201,7 +205,8 @@ impl<'a> PlanCommand<'a> {
             "resolve-issue" => {
                 let resolution: Option<Resolution> = options.word(self.invocation, "resolution")?;
                 let resolution = resolution.ok_or(Error::MissingField { field: "resolution" })?;
-                let named = options.first().ok_or_else(|| self.invocation.bad("name the issue"))?;
+                let named =
+                    options.first().ok_or_else(|| self.invocation.usage_error("name the issue"))?;
                 let issue = notes.find_issue(named)?;
                 if !self.may_see_note(issue.plan_id.as_ref()) {
                     return Err(windlass_store::Error::UnknownIssue(named.to_owned()).into());
@@ -239,6 +244,7 @@ impl<'a> PlanCommand<'a> {
             axes,
             workspace: directory.to_owned(),
             by: self.input.by.clone(),
+            reach: self.input.reach,
             driver: windlass_core::event::Driver::Service,
             session: Some(self.session.id()),
             execution_config: ExecutionConfig { model: state.model, ..ExecutionConfig::default() },
@@ -278,7 +284,7 @@ fn snapshot_fields(
     ] {
         let Some(text) = options.get(option) else { continue };
         let value = serde_json::from_str(text)
-            .map_err(|error| called.bad(format!("`--{option}` is not JSON: {error}")))?;
+            .map_err(|error| called.usage_error(format!("`--{option}` is not JSON: {error}")))?;
         fields.insert(field.to_owned(), value);
     }
     if let Some(text) = options.get("next-task-intent") {
@@ -287,7 +293,7 @@ fn snapshot_fields(
     Ok(fields)
 }
 
-/// Words and options behind a subcommand.
+/// Words and options after a subcommand.
 struct Options<'w> {
     words: Vec<&'w str>,
     options: Vec<(&'w str, &'w str)>,
@@ -328,10 +334,10 @@ impl<'w> Options<'w> {
             let value = match (FLAGS.contains(&name), OPTIONS.contains(&name), value) {
                 (true, _, None) => "",
                 (_, true, Some(value)) => value,
-                (_, true, None) => {
-                    rest.next().ok_or_else(|| called.bad(format!("`--{name}` needs a value")))?
-                }
-                _ => return Err(called.bad(format!("`--{name}` is not an option of it"))),
+                (_, true, None) => rest
+                    .next()
+                    .ok_or_else(|| called.usage_error(format!("`--{name}` needs a value")))?,
+                _ => return Err(called.usage_error(format!("`--{name}` is not an option of it"))),
             };
             options.push((name, value));
         }
@@ -356,7 +362,7 @@ impl<'w> Options<'w> {
         name: &str,
     ) -> Result<Option<T>, Error> {
         let given = self.get(name).map(|word| word.replace('-', "_"));
-        given.map(|word| parse(&word).map_err(|unknown| called.bad(unknown))).transpose()
+        given.map(|word| parse(&word).map_err(|unknown| called.usage_error(unknown))).transpose()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Zoned;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use windlass_core::id::TaskId;
@@ -13,7 +14,7 @@ use super::forensics::{forensics, log};
 use super::run::Invocation;
 use super::{Block, Reply};
 use crate::parallel::WorkerView;
-use crate::views::cost::usage_of;
+use crate::views::cost::used_by;
 use crate::views::{CostSum, Overview, TaskView, Totals};
 use crate::{Coordinator, Error, Session};
 
@@ -106,10 +107,12 @@ impl<'a> Report<'a> {
                 status_words(task),
                 task.cost_usd.map_or_else(|| "unknown".to_owned(), dollars),
                 one_line(&task.row.goal, WIDTH),
+                task.row.checkpoint_ref.clone().unwrap_or_default(),
             ]
         };
         let rows = overview.tasks.iter().map(row).collect();
-        let mut blocks = vec![Block::table(&["TASK", "STATUS", "COST", "GOAL"], &[2], rows)];
+        let head = ["TASK", "STATUS", "COST", "GOAL", "CHECKPOINT"];
+        let mut blocks = vec![Block::table(&head, &[2], rows)];
         if !overview.schedules.is_empty() {
             blocks.push(Block::heading("Schedules"));
             blocks.extend(self.schedule_report()?);
@@ -168,7 +171,7 @@ impl<'a> Report<'a> {
             rows.push(vec![
                 row.schedule.id.to_string(),
                 row.state.to_string(),
-                row.next_at.map_or_else(|| "-".to_owned(), |next| next.to_string()),
+                row.next_at.map_or_else(|| "-".to_owned(), |next| clock(&next)),
                 one_line(&about.unwrap_or_default(), WIDTH),
             ]);
         }
@@ -186,11 +189,15 @@ impl<'a> Report<'a> {
         let mut rows: Vec<_> =
             report.models.iter().map(|(model, sum)| cost_row(model, sum)).collect();
         rows.push(cost_row("total", &report.total));
-        Ok(vec![Block::table(
-            &["MODEL", "REPLIES", "INPUT", "OUTPUT", "COST"],
-            &[1, 2, 3, 4],
-            rows,
-        )])
+        let head = ["MODEL", "REPLIES", "INPUT", "OUTPUT", "COST"];
+        let mut blocks = vec![Block::table(&head, &[1, 2, 3, 4], rows)];
+        if report.simulated.replies > 0 {
+            let replies = report.simulated.replies;
+            blocks.push(words(&format!(
+                "Not counted: {replies} replies of scripts, whose cost is simulated."
+            )));
+        }
+        Ok(blocks)
     }
 
     /// Tokens and cost of the session, in all and for each civil date (MS-148, MS-184, MS-188).
@@ -198,7 +205,7 @@ impl<'a> Report<'a> {
         let only: Option<Date> = match rest {
             "" => None,
             date => Some(date.parse().map_err(|_| {
-                self.invocation.bad(format!("`{date}` is not a date such as 2026-12-24"))
+                self.invocation.usage_error(format!("`{date}` is not a date such as 2026-12-24"))
             })?),
         };
         let report = self.session.spending()?;
@@ -237,9 +244,9 @@ impl Session<'_> {
         let all = Filter { session: Some(self.id()), ..Filter::default() };
         for row in self.coordinator.store.tasks().list(&all)? {
             for record in self.coordinator.tasks().journal(row.id)? {
-                if let Some((_, usage)) = usage_of(&record.event) {
+                if let Some(used) = used_by(&record.event) {
                     let date = record.at.to_zoned(zone.clone()).date();
-                    days.entry(date).or_default().add(usage);
+                    days.entry(date).or_default().add(&used);
                 }
             }
         }
@@ -278,4 +285,9 @@ fn cost_row(name: &str, sum: &CostSum) -> Vec<String> {
 
 fn dollars(amount: f64) -> String {
     format!("${amount:.4}")
+}
+
+/// A moment as people read it, with the name of its zone.
+fn clock(at: &Zoned) -> String {
+    at.strftime("%F %H:%M:%S %Z").to_string()
 }

@@ -18,7 +18,7 @@ impl Invocation<'_> {
             return Err(Error::UnknownCommand { name: name.to_owned(), nearest: None });
         };
         if !self.rest.is_empty() {
-            return Err(self.bad(format!("`/{name}` takes nothing else")));
+            return Err(self.usage_error(format!("`/{name}` takes nothing else")));
         }
         let request = self.input.request.as_deref();
         let order = AxesOrder {
@@ -33,7 +33,7 @@ impl Invocation<'_> {
         let mut words = role.greeting().to_owned();
         if role.requires_commitment() {
             let ledger = self.session.coordinator.commitments();
-            for row in ledger.held_in(self.session.id())? {
+            for row in ledger.claimed_in(self.session.id())? {
                 words += &format!("\n{} {}", row.id, row.title);
             }
         }
@@ -78,7 +78,7 @@ fn commitment_blocks(found: &Commitment) -> Vec<Block> {
     let mut fields =
         vec![("state", found.state.to_string()), ("opened by", found.opened_by.to_string())];
     fields.extend(found.claimed_by.as_ref().map(|by| ("claimed by", by.to_string())));
-    fields.extend(found.summary.clone().map(|summary| ("handed in", summary)));
+    fields.extend(found.summary.clone().map(|summary| ("submitted", summary)));
     fields.extend(found.verdict.map(|verdict| ("verdict", verdict.to_string())));
     fields.extend(found.verdict_reason.clone().map(|reason| ("because", reason)));
     let mut blocks =

@@ -2,17 +2,17 @@
 
 use strsim::damerau_levenshtein;
 use windlass_core::event::Driver;
-use windlass_core::id::InjectionId;
+use windlass_core::id::{InjectionId, TaskId};
 use windlass_core::injection::{Control, Injection};
 
 use super::modes::ModeCommand;
 use super::plans::PlanCommand;
 use super::reports::Report;
 use super::table::{Availability, SlashCommand, TABLE, find};
-use super::words::bad;
+use super::words::usage_error;
 use super::workflow::WorkflowCommand;
 use super::{Block, Effect, Reach, Reply, SlashInput};
-use crate::{Error, Sent, Session, SkillCommand, Steered, Talk};
+use crate::{ControlOutcome, Delivery, Error, Session, SkillCommand, Talk};
 
 /// A name that needs more changes than this is another name.
 const NEAR: usize = 2;
@@ -112,8 +112,8 @@ impl Invocation<'_> {
     }
 
     /// The error of a command that is used otherwise than it can be.
-    pub(super) fn bad(self, problem: impl ToString) -> Error {
-        bad(self.command, problem)
+    pub(super) fn usage_error(self, problem: impl ToString) -> Error {
+        usage_error(self.command, problem)
     }
 
     /// The id of the message that it sends: the same when the same line is delivered again.
@@ -129,15 +129,21 @@ impl Invocation<'_> {
 
     /// Pauses or resumes a task.
     async fn signal(self, control: Control) -> Result<Reply, Error> {
-        let task = self.session.target(self.rest)?;
+        self.signal_task(self.session.target(self.rest)?, control).await
+    }
+
+    /// The same of a task that was found otherwise.
+    pub(super) async fn signal_task(self, task: TaskId, control: Control) -> Result<Reply, Error> {
         let id = self.injection_id();
         let resumes = control == Control::Resume;
         let steered =
             self.session.coordinator.control().steer_as(id, task, control, &self.input.by).await?;
         self.session.coordinator.queue().wake();
         let effect = match (&steered, resumes, self.input.driver) {
-            (Steered::Applied(_), true, Driver::Foreground) => Effect::Work { task },
-            _ => Effect::Steered { task },
+            (ControlOutcome::Applied(_), true, Driver::Foreground) => Effect::Work { task },
+            (ControlOutcome::Applied(_), true, Driver::Service)
+            | (ControlOutcome::Applied(_), false, Driver::Foreground | Driver::Service)
+            | (ControlOutcome::Queued(_), ..) => Effect::Steered { task },
         };
         Ok(self.say(format!("{task} {steered}")).with(effect))
     }
@@ -170,7 +176,7 @@ impl Invocation<'_> {
     /// Tells the active task something.
     pub(super) async fn steer(self) -> Result<Reply, Error> {
         if self.rest.is_empty() {
-            return Err(self.bad("`/steer` needs an axis and a value, or a text"));
+            return Err(self.usage_error("`/steer` needs an axis and a value, or a text"));
         }
         let task = self.session.target("")?;
         let id = self.injection_id();
@@ -182,7 +188,7 @@ impl Invocation<'_> {
 
     async fn clear(self) -> Result<Reply, Error> {
         let words = match self.session.conversation().clear(&self.input.by).await? {
-            Some(_) => "The conversation is over. The next message begins another.",
+            Some(_) => "The conversation is over. The next message starts another.",
             None => "There is no conversation to end.",
         };
         Ok(self.say(words).with(Effect::Cleared))
@@ -191,7 +197,7 @@ impl Invocation<'_> {
     async fn rate(self) -> Result<Reply, Error> {
         let (stars, note) = self.rest.split_once(char::is_whitespace).unwrap_or((self.rest, ""));
         let stars = stars.parse::<u8>().ok().filter(|stars| (1..=5).contains(stars));
-        let stars = stars.ok_or_else(|| self.bad("a rating is a number from 1 to 5"))?;
+        let stars = stars.ok_or_else(|| self.usage_error("a rating is a number from 1 to 5"))?;
         let rated = self.session.rate(stars, note.trim(), &self.input.by).await?;
         let model = rated.model.as_deref().unwrap_or("no model");
         let words = format!("{} of 5 for {} ({model}, {})", rated.stars, rated.task, rated.axes);
@@ -241,6 +247,7 @@ async fn work(
 ) -> Result<Reply, Error> {
     let SlashInput { by, driver, share, request, .. } = input;
     let talk = Talk {
+        shown: None,
         text: text.to_owned(),
         pictures: Vec::new(),
         by: by.clone(),
@@ -250,11 +257,11 @@ async fn work(
     };
     let sent = session.conversation().send(talk).await?;
     let words = match &sent {
-        Sent::Begun { task, place: Some(place) } => {
+        Delivery::Begun { task, place: Some(place) } => {
             format!("{task} is queued, number {place} in line")
         }
-        Sent::Begun { task, place: None } => format!("{task} begins"),
-        Sent::Delivered { task } => format!("sent to {task}"),
+        Delivery::Begun { task, place: None } => format!("{task} begins"),
+        Delivery::Delivered { task } => format!("sent to {task}"),
     };
     Ok(Reply::words(command, words).with(Effect::Work { task: sent.task() }))
 }

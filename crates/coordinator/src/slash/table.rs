@@ -145,7 +145,7 @@ table! {
         "model" "[NAME | default]" Nothing Everywhere:
             "Name a model, which wins over the model mode; `default` takes that back.",
         "autonomous" "[GOAL]" Nothing Everywhere:
-            "Run alone; from chat or plan that is in build.",
+            "Run alone; chat and plan mode change to build.",
         "next" "[GOAL]" Nothing Everywhere:
             "Run one unit, then wait for you to look.",
         "plan" "[GOAL]" Nothing Everywhere:
@@ -165,18 +165,18 @@ table! {
     Work {
         "steer" "AXIS VALUE [SCOPE] | TEXT" Steer Everywhere:
             "Change an axis when the running call has ended, or tell the task something.",
-        "pause" "[TASK]" Task Everywhere: "Park the task at its next boundary.",
+        "pause" "[TASK]" Task Everywhere: "Pause the task after its current step.",
         "interrupt" "[TASK]" Task Everywhere:
-            "End what the task does now, keep what it has come to, and wait for a message.",
+            "End what the task is doing, keep the output so far, and wait for a message.",
         "resume" "[TASK]" Task Everywhere: "Resume a paused task.",
         "stop" "[WHY]" Nothing Everywhere: "Cancel the session's work and what waits in its queue.",
         "remote" "[QUESTION ANSWER [--mode M] [--control C] [--permission-profile P] [--model-mode M]]" Question Admins:
-            "List what waits for an answer, or answer it, also with other axes.",
+            "List what waits for an answer, or answer it, optionally with other axes.",
         "plans" "[SUBCOMMAND …]" Plans Everywhere:
             "Show how far the active plan is; or act on it, as `plan SUBCOMMAND` does on the command line.",
         "parallel" "[status]" Nothing Admins: "Show the parallel workers: their worktrees, heartbeats and claims.",
-        "workflow" "[RUN | run NAME TITLE]" Nothing Everywhere:
-            "List workflows and their runs, show a run, or start one.",
+        "workflow" "[RUN | run NAME TITLE --input KEY=VALUE | validate [NAME] | render NAME | resume RUN [ROUNDS] | cancel RUN]" Nothing Everywhere:
+            "List, check, render and run workflows; show, resume and cancel runs.",
         "schedule" "" Nothing Admins: "List what happens automatically, and when.",
     }
     Look {
@@ -186,7 +186,7 @@ table! {
         "queue" "" Nothing Everywhere: "Show the session's tasks in the order in which they start.",
         "commitments" "[COMMITMENT]" Nothing Everywhere: "List promised work, or show one piece of it.",
         "logs" "[TASK]" Task Everywhere: "Show the last events of a task.",
-        "forensics" "[TASK]" Task Everywhere: "Show why a task stands where it stands.",
+        "forensics" "[TASK]" Task Everywhere: "Show why a task is in its current state.",
         "cost" "[TASK]" Task Admins: "Show tokens and cost by model.",
         "doctor" "[fix | heal]" Nothing Admins: "Check the installation.",
     }
@@ -196,7 +196,7 @@ table! {
         "rate" "1-5 [NOTE]" Nothing Everywhere: "Rate what was done last.",
         "skills" "" Nothing Everywhere: "List the skills that `/NAME` calls.",
         "clear" "" Nothing Everywhere:
-            "End the conversation; the next message begins another.",
+            "End the conversation; the next message starts another.",
         "help" "[COMMAND]" Command Everywhere: "List the commands, or explain one.",
     }
 }
@@ -225,8 +225,7 @@ and changes what is theirs: those marked with \\* show or change everybody's wor
 ";
 
 const TAIL: &str = "
-Every skill that people may call is a command too: `/NAME …`. Where a skill has the name of a command, the command
-counts.
+Every skill that people may call is also a command: `/NAME …`. If a skill has the name of a command, the command counts.
 
 ### Scopes
 

@@ -1,4 +1,4 @@
-//! How the words behind a command are read as axes, scopes and options.
+//! How the words after a command are read as axes, scopes and options.
 
 use std::str::FromStr;
 
@@ -22,7 +22,7 @@ string_enum! {
 }
 
 /// The error of a command that is used otherwise than it can be.
-pub(super) fn bad(command: &SlashCommand, problem: impl ToString) -> Error {
+pub(super) fn usage_error(command: &SlashCommand, problem: impl ToString) -> Error {
     Error::BadCommand { problem: problem.to_string(), usage: command.usage() }
 }
 
@@ -45,7 +45,7 @@ impl AxesRequest {
                 words
                     .next()
                     .copied()
-                    .ok_or_else(|| bad(command, format!("`{option}` needs a value")))
+                    .ok_or_else(|| usage_error(command, format!("`{option}` needs a value")))
             };
             match *word {
                 "--manual" => order.change.run_control = Some(RunControl::Manual),
@@ -57,7 +57,7 @@ impl AxesRequest {
                 "--model-mode" => order.set(command, Axis::ModelMode, value(word)?)?,
                 "--scope" => order.scope = Some(axis(command, value(word)?)?),
                 option if option.starts_with("--") => {
-                    return Err(bad(command, format!("`{option}` is not an option of it")));
+                    return Err(usage_error(command, format!("`{option}` is not an option of it")));
                 }
                 word => order.rest.push(word.to_owned()),
             }
@@ -92,7 +92,7 @@ impl AxesRequest {
             self.scope = Some(axis(command, &word)?);
         }
         match self.rest.first() {
-            Some(word) => Err(bad(command, format!("`{word}` is one word too many"))),
+            Some(word) => Err(usage_error(command, format!("`{word}` is one word too many"))),
             None => Ok((self.change, self.scope)),
         }
     }
@@ -103,5 +103,5 @@ pub(super) fn axis<T: FromStr<Err = UnknownValue>>(
     command: &SlashCommand,
     word: &str,
 ) -> Result<T, Error> {
-    parse(word).map_err(|unknown| bad(command, unknown))
+    parse(word).map_err(|unknown| usage_error(command, unknown))
 }

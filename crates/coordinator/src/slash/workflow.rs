@@ -1,12 +1,15 @@
 //! `/workflow`: the workflows of the session's directory, their runs, and starting one.
 
+use std::collections::BTreeMap;
+
 use windlass_core::command::ExecutionConfig;
 use windlass_core::id::TaskId;
+use windlass_core::injection::Control;
 use windlass_core::text::one_line;
 
 use super::run::Invocation;
 use super::{Block, Effect, Reply, SlashInput};
-use crate::workflows::{NewRun, RunView, StepView};
+use crate::workflows::{MAX_ROUNDS, NewRun, RunView, StepView};
 use crate::{Error, Session};
 
 /// How many runs a list shows.
@@ -28,29 +31,113 @@ impl<'a> WorkflowCommand<'a> {
         Self { invocation, session, input }
     }
 
-    /// `/workflow` lists, `/workflow run NAME TITLE` starts, `/workflow RUN` shows one.
+    /// `/workflow` lists, `/workflow RUN` shows a run, and each other word does what it does on the command line.
     pub(super) async fn carry_out(self) -> Result<Reply, Error> {
-        let workflows = self.session.coordinator.workflows();
-        match self
-            .invocation
-            .rest
-            .split_once(char::is_whitespace)
-            .unwrap_or((self.invocation.rest, ""))
-        {
-            ("", _) => self.list(),
-            ("run", rest) => {
-                let (name, title) =
-                    rest.trim().split_once(char::is_whitespace).unwrap_or((rest.trim(), ""));
-                self.start(name, title).await
+        let rest = self.invocation.rest;
+        let (verb, rest) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+        match verb {
+            "" | "list" => self.list(),
+            "run" => self.start(self.read_request(rest)?).await,
+            "validate" => self.validate(rest.trim()),
+            "render" => self.render(self.read_request(rest)?),
+            "resume" => self.resume(rest.trim()).await,
+            "cancel" => {
+                let (run, reason) = first_word(rest);
+                let reason = (!reason.is_empty()).then(|| reason.to_owned());
+                self.invocation.signal_task(self.run(run)?, Control::Cancel { reason }).await
             }
-            (named, _) => {
-                let run = workflows.find(named)?;
-                match self.may_see_task(run)? {
-                    true => Ok(self.invocation.reply(run_blocks(&workflows.status(run)?))),
-                    false => Err(windlass_store::Error::UnknownTask(named.to_owned()).into()),
-                }
-            }
+            "status" if rest.trim().is_empty() => self.list(),
+            "status" => self.show(rest.trim()),
+            named => self.show(named),
         }
+    }
+
+    fn show(self, named: &str) -> Result<Reply, Error> {
+        let view = self.session.coordinator.workflows().status(self.run(named)?)?;
+        Ok(self.invocation.reply(run_blocks(&view)))
+    }
+
+    /// A run that whoever typed it may see.
+    fn run(self, named: &str) -> Result<TaskId, Error> {
+        let run = self.session.coordinator.workflows().find(named)?;
+        match self.may_see_task(run)? {
+            true => Ok(run),
+            false => Err(windlass_store::Error::UnknownTask(named.to_owned()).into()),
+        }
+    }
+
+    /// The workflow, what it is for, and its inputs: `NAME TITLE --input KEY=VALUE`.
+    fn read_request(self, rest: &str) -> Result<RunRequest, Error> {
+        let mut wanted = RunRequest::default();
+        let (name, rest) = first_word(rest);
+        if name.is_empty() {
+            return Err(self.invocation.usage_error("the name of a workflow is missing"));
+        }
+        wanted.name = name.to_owned();
+        let (mut title, mut words) = (Vec::new(), rest.split_whitespace());
+        while let Some(word) = words.next() {
+            if !matches!(word, "--input" | "-i") {
+                title.push(word);
+                continue;
+            }
+            let given = words.next().and_then(|given| given.split_once('='));
+            let (key, value) = given
+                .ok_or_else(|| self.invocation.usage_error("an input is `--input NAME=VALUE`"))?;
+            wanted.inputs.insert(key.to_owned(), value.to_owned());
+        }
+        wanted.title = title.join(" ");
+        Ok(wanted)
+    }
+
+    fn validate(self, name: &str) -> Result<Reply, Error> {
+        let workflows = self.session.coordinator.workflows();
+        let directory = self.invocation.own_directory()?;
+        let names = match name {
+            "" => {
+                let path = |one: &crate::workflows::WorkflowView| one.path.display().to_string();
+                workflows.list(&directory).iter().map(path).collect()
+            }
+            name => vec![name.to_owned()],
+        };
+        let mut rows = Vec::new();
+        for name in names {
+            rows.push(match workflows.check(&directory, &name) {
+                Ok(view) => vec![view.name, "valid".to_owned()],
+                Err(error) => vec![name, error.to_string()],
+            });
+        }
+        Ok(self.invocation.reply(vec![Block::table(&["WORKFLOW", "CHECK"], &[], rows)]))
+    }
+
+    fn render(self, wanted: RunRequest) -> Result<Reply, Error> {
+        let directory = self.invocation.own_directory()?;
+        let RunRequest { name, title, inputs } = wanted;
+        let steps =
+            self.session.coordinator.workflows().render(&directory, &name, &title, inputs)?;
+        let mut blocks = Vec::new();
+        for step in steps {
+            blocks.push(Block::heading(format!("{} ({})", step.step, step.kind)));
+            let settings = step.settings.iter();
+            let settings = settings.map(|setting| format!("{}: {}", setting.name, setting.value));
+            let lines = settings.chain([step.text]).chain(step.error);
+            let text = lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n");
+            blocks.push(Block::Words { text });
+        }
+        Ok(self.invocation.reply(blocks))
+    }
+
+    /// `RUN`, or `RUN ROUNDS` with more rounds for its loop.
+    async fn resume(self, rest: &str) -> Result<Reply, Error> {
+        let (run, rounds) = first_word(rest);
+        let run = self.run(run)?;
+        if !rounds.is_empty() {
+            let count = rounds.parse().ok().filter(|count| (1..=MAX_ROUNDS).contains(count));
+            let count = count.ok_or_else(|| {
+                self.invocation.usage_error(format!("rounds are from 1 to {MAX_ROUNDS}"))
+            })?;
+            self.session.coordinator.workflows().add_rounds(run, count, &self.input.by).await?;
+        }
+        self.invocation.signal_task(run, Control::Resume).await
     }
 
     /// Whether whoever typed it may see a task.
@@ -68,8 +155,9 @@ impl<'a> WorkflowCommand<'a> {
             }
             false => {
                 let row = |one: &crate::workflows::WorkflowView| {
-                    let about = one.error.as_ref().unwrap_or(&one.description);
-                    vec![one.name.clone(), one.steps.len().to_string(), one_line(about, WIDTH)]
+                    let error = one.first_error().map(|error| format!("broken: {error}"));
+                    let about = error.unwrap_or_else(|| one.description.clone());
+                    vec![one.name.clone(), one.steps.len().to_string(), one_line(&about, WIDTH)]
                 };
                 Block::table(&["WORKFLOW", "STEPS", "ABOUT"], &[1], found.iter().map(row).collect())
             }
@@ -92,19 +180,16 @@ impl<'a> WorkflowCommand<'a> {
                 ]
             };
             let rows = runs.into_iter().map(row).collect();
-            blocks.push(Block::table(&["RUN", "WORKFLOW", "STATUS", "STANDS", "STEP"], &[], rows));
+            blocks.push(Block::table(&["RUN", "WORKFLOW", "STATUS", "STATE", "STEP"], &[], rows));
         }
         Ok(self.invocation.reply(blocks))
     }
 
-    async fn start(self, name: &str, title: &str) -> Result<Reply, Error> {
-        if name.is_empty() {
-            return Err(self.invocation.bad("the name of a workflow is missing"));
-        }
+    async fn start(self, wanted: RunRequest) -> Result<Reply, Error> {
         let wanted = NewRun {
-            workflow: name.to_owned(),
-            title: title.to_owned(),
-            inputs: Default::default(),
+            workflow: wanted.name,
+            title: wanted.title,
+            inputs: wanted.inputs,
             directory: self.invocation.own_directory()?,
             axes: self.session.state()?.axes,
             execution_config: ExecutionConfig::default(),
@@ -118,6 +203,20 @@ impl<'a> WorkflowCommand<'a> {
     }
 }
 
+/// A workflow that is run or rendered.
+#[derive(Default)]
+struct RunRequest {
+    name: String,
+    title: String,
+    inputs: BTreeMap<String, String>,
+}
+
+fn first_word(text: &str) -> (&str, &str) {
+    let text = text.trim();
+    let (first, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    (first, rest.trim())
+}
+
 fn run_blocks(view: &RunView) -> Vec<Block> {
     let mut fields = vec![
         ("run", view.run.to_string()),
@@ -125,13 +224,14 @@ fn run_blocks(view: &RunView) -> Vec<Block> {
         ("status", format!("{} ({})", view.status, view.reason)),
     ];
     fields.extend(view.detail.clone().map(|detail| ("why", detail)));
-    fields.extend(view.standing.remark().map(|remark| ("stands", remark.to_owned())));
+    fields.extend(view.standing.remark().map(|remark| ("state", remark.to_owned())));
     fields.extend(
         view.worktrees.iter().map(|tree| ("worktree", format!("{} {}", tree.path, tree.state))),
     );
     let row = |step: &StepView| {
         let error = one_line(step.error.as_deref().unwrap_or_default(), WIDTH);
-        vec![step.step.clone(), step.kind.clone(), step.status.clone(), error]
+        let status = view.attempt_word(step).to_owned();
+        vec![step.step.clone(), step.kind_word().to_owned(), status, error]
     };
     let rows = view.steps.iter().map(row).collect();
     vec![Block::fields(fields), Block::table(&["STEP", "TYPE", "STATUS", "ERROR"], &[], rows)]

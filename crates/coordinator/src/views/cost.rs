@@ -8,14 +8,22 @@ use windlass_core::id::TaskId;
 use windlass_core::message::Usage;
 use windlass_core::state::TaskState;
 
-/// What stands in place of a model's name for the summaries that compactions make.
+/// The name under which the summaries of compactions are listed.
 const SUMMARIES: &str = "(summaries)";
 
 /// The same for requests that a provider may have billed and whose replies never came.
 const LOST: &str = "(requests without a reply)";
 
-/// How the names of scripts begin, which stand in for a model: their tokens and costs are made up.
+/// The same for programs that have worked on steps of workflows, where their names are not known.
+const PROGRAMS: &str = "(other programs)";
+
+/// The beginning of the names of scripts, which replace a model: their tokens and costs are made up.
 const SCRIPTS: &str = "script:";
+
+/// Whether what a model of this name took is made up.
+pub fn is_simulated(model: &str) -> bool {
+    model.starts_with(SCRIPTS)
+}
 
 /// Less than this is the error of adding up.
 const LEAST_USD: f64 = 1e-9;
@@ -28,7 +36,7 @@ pub struct CostSum {
     /// Of these, read from the provider's cache.
     pub cached_tokens: u64,
     pub output_tokens: u64,
-    /// Of the replies whose price is known; `None` where that is none of them.
+    /// The cost of the replies whose price is known; `None` where no price is known.
     pub cost_usd: Option<f64>,
     /// Replies whose price is not known.
     pub unpriced_replies: u64,
@@ -47,14 +55,15 @@ impl CostSum {
         }
     }
 
-    pub(crate) fn add(&mut self, usage: &Usage) {
-        self.replies += 1;
+    pub(crate) fn add(&mut self, used: &ModelUse<'_>) {
+        let ModelUse { usage, is_reply, .. } = used;
+        self.replies += u64::from(*is_reply);
         self.input_tokens += usage.input_tokens;
         self.cached_tokens += usage.cached_tokens;
         self.output_tokens += usage.output_tokens;
         match usage.cost_usd {
             Some(cost) => *self.cost_usd.get_or_insert(0.0) += cost,
-            None => self.unpriced_replies += 1,
+            None => self.unpriced_replies += u64::from(*is_reply),
         }
     }
 }
@@ -89,7 +98,7 @@ impl CostReport {
     /// What all models have cost together. What scripts have made up is nobody's money.
     pub(crate) fn of_models(models: BTreeMap<String, CostSum>) -> Self {
         let (scripts, models): (BTreeMap<_, _>, BTreeMap<_, _>) =
-            models.into_iter().partition(|(model, _)| model.starts_with(SCRIPTS));
+            models.into_iter().partition(|(model, _)| is_simulated(model));
         let mut report = Self { models, ..Self::default() };
         scripts.values().for_each(|sum| report.simulated.merge(sum));
         report.models.values().for_each(|sum| report.total.merge(sum));
@@ -98,7 +107,7 @@ impl CostReport {
 
     /// Whether every reply in it came from a script.
     pub(crate) fn is_simulated(&self) -> bool {
-        !self.models.is_empty() && self.models.keys().all(|model| model.starts_with(SCRIPTS))
+        !self.models.is_empty() && self.models.keys().all(|model| is_simulated(model))
     }
 
     /// Counts what a task has reserved for requests without a reply, as its state does.
@@ -117,30 +126,46 @@ impl CostReport {
 
     /// Counts an event.
     pub(crate) fn add(&mut self, record: &Record) {
-        let Some((model, usage)) = usage_of(&record.event) else { return };
-        self.total.add(usage);
-        self.models.entry(model.to_owned()).or_default().add(usage);
-        self.tasks.entry(record.task).or_default().add(usage);
+        let Some(used) = used_by(&record.event) else { return };
+        self.total.add(&used);
+        self.models.entry(used.model.to_owned()).or_default().add(&used);
+        self.tasks.entry(record.task).or_default().add(&used);
         let mut sum = CostSum::default();
-        sum.add(usage);
+        sum.add(&used);
         self.turns.push(CostTurn {
             task: record.task,
             seq: record.seq,
-            model: model.to_owned(),
+            model: used.model.to_owned(),
             sum,
         });
     }
 }
 
-/// The kinds of events that [`usage_of`] knows something of.
-pub(crate) const KINDS_WITH_USAGE: [&str; 2] = ["llm_response", "compaction_progress"];
+/// What an event used.
+pub(crate) struct ModelUse<'a> {
+    /// The model, or what is listed in its place.
+    pub(crate) model: &'a str,
+    usage: &'a Usage,
+    /// Whether it counts as one reply. Another program counts as one, at its end: only then its cost is known not to
+    /// come.
+    is_reply: bool,
+}
 
-/// What an event used, and of which model.
-pub(crate) fn usage_of(event: &Event) -> Option<(&str, &Usage)> {
+/// What an event used, and of which model: the kinds of [`KINDS_WITH_USAGE`](windlass_core::event::KINDS_WITH_USAGE).
+pub(crate) fn used_by(event: &Event) -> Option<ModelUse<'_>> {
     match event {
-        Event::LlmResponse(response) => Some((response.model.as_str(), &response.usage)),
+        Event::LlmResponse(response) => {
+            Some(ModelUse { model: &response.model, usage: &response.usage, is_reply: true })
+        }
         // Summaries are paid for too.
-        Event::CompactionProgress(part) => Some((SUMMARIES, &part.usage)),
+        Event::CompactionProgress(part) => {
+            Some(ModelUse { model: SUMMARIES, usage: &part.usage, is_reply: true })
+        }
+        Event::RunnerReported(reported) => Some(ModelUse {
+            model: reported.runner.as_deref().unwrap_or(PROGRAMS),
+            usage: reported.usage.as_ref()?,
+            is_reply: reported.activity.is_some(),
+        }),
         _ => None,
     }
 }

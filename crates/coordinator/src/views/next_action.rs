@@ -29,7 +29,7 @@ pub enum NextAction {
     WaitForModel { at: Zoned },
     /// Look at what it did, and ask for more or resume it.
     SendMessage,
-    /// Resume it: it stands still until a person does.
+    /// Resume it: it is stopped until a person does.
     Resume,
     /// Try it again.
     Retry {
@@ -88,13 +88,25 @@ impl NextAction {
     }
 
     fn of_paused(row: &TaskRow) -> Self {
-        match (row.reason, &row.next_action_at) {
-            (StatusReason::Schedule, Some(at)) => Self::WaitForCheck { at: at.clone() },
-            (StatusReason::RateLimited | StatusReason::ModelOutage, Some(at)) => {
-                Self::WaitForModel { at: at.clone() }
+        let at = row.next_action_at.clone();
+        match row.reason {
+            StatusReason::Schedule => at.map_or(Self::Resume, |at| Self::WaitForCheck { at }),
+            StatusReason::RateLimited | StatusReason::ModelOutage => {
+                at.map_or(Self::Resume, |at| Self::WaitForModel { at })
             }
-            (StatusReason::AwaitingMessage, _) => Self::SendMessage,
-            _ => Self::Resume,
+            StatusReason::AwaitingMessage => Self::SendMessage,
+            StatusReason::User
+            | StatusReason::Finished
+            | StatusReason::Question
+            | StatusReason::Budget
+            | StatusReason::Timeout
+            | StatusReason::Deadline
+            | StatusReason::Error
+            | StatusReason::Dependency
+            | StatusReason::MergeConflict
+            | StatusReason::ContextFull
+            | StatusReason::DiskFull
+            | StatusReason::Shutdown => Self::Resume,
         }
     }
 }

@@ -40,8 +40,10 @@ pub struct Totals {
     pub queued: usize,
     /// Of these, waiting for an answer.
     pub asking: usize,
-    /// Of these, waiting for a person to resume them.
+    /// Of these, waiting for a person: for a message, or to be resumed.
     pub resumable: usize,
+    /// Of these, conversations that wait for a message.
+    pub conversations: usize,
     /// Questions that wait for a person.
     pub questions: usize,
     /// Schedules that run.
@@ -50,8 +52,6 @@ pub struct Totals {
     pub next_scheduled_at: Option<Timestamp>,
     /// What the live tasks have cost, where anything is known of that.
     pub cost_usd: Option<f64>,
-    /// What the live tasks have used.
-    pub tokens: u64,
 }
 
 impl Totals {
@@ -68,12 +68,15 @@ impl Totals {
             queued: live.iter().filter(|task| task.waits_for_start()).count(),
             asking: live.iter().filter(|task| task.waits_for_answer()).count(),
             resumable: live.iter().filter(|task| task.is_resumable()).count(),
+            conversations: live
+                .iter()
+                .filter(|task| task.is_resumable() && task.waits_for_message())
+                .count(),
             questions: coordinator.store.questions().open()?.len(),
             active_schedules: active.count(),
             next_scheduled_at: coordinator.schedules().next_due()?,
             // Where no price of any task is known, the sum is not known either.
             cost_usd: known.reduce(|sum, cost| sum + cost).or(live.is_empty().then_some(0.0)),
-            tokens: live.iter().map(|task| task.row.usage.total_tokens).sum(),
         })
     }
 }

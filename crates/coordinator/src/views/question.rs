@@ -1,6 +1,7 @@
 //! One question of the inbox.
 
 use serde_json::Value;
+use windlass_core::event::WorkflowPart;
 use windlass_core::id::TaskId;
 use windlass_core::outcome::Recovery;
 use windlass_core::state::{Stage, TaskState};
@@ -40,6 +41,17 @@ impl AskedCall {
         let arguments = serde_json::from_str(&open.request.arguments).ok()?;
         Some(Self { tool: open.request.name.clone(), arguments })
     }
+}
+
+/// The step of a workflow that a task works on: its goal is a prompt that begins as all of them do.
+pub(crate) fn step_of(task: &TaskState) -> Option<&str> {
+    let path = match task.created.workflow.as_deref()? {
+        WorkflowPart::Agent { step, .. } | WorkflowPart::Program { step, .. } => step,
+        WorkflowPart::Script(script) => &script.step,
+        WorkflowPart::Run(_) => return None,
+    };
+    // The agent that resolves the conflicts of a merge works for that step.
+    Some(path.split(".conflict.").next().unwrap_or(path))
 }
 
 /// What the sub-agent `child` of this task is called.

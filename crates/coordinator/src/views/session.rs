@@ -33,11 +33,9 @@ impl EntryStatus {
     /// A status as the wire has it. A task that waits for a person still runs.
     pub const fn of(status: TaskStatus, reason: StatusReason) -> Self {
         match status {
-            TaskStatus::Blocked => match reason {
-                StatusReason::Timeout | StatusReason::Error => Self::Failed,
-                _ => Self::Running,
-            },
-            TaskStatus::Todo
+            TaskStatus::Blocked if reason.is_failure_of_blocked_task() => Self::Failed,
+            TaskStatus::Blocked
+            | TaskStatus::Todo
             | TaskStatus::Running
             | TaskStatus::Verifying
             | TaskStatus::Reviewing
@@ -54,7 +52,7 @@ impl EntryStatus {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SessionView {
     pub session_id: SessionId,
-    /// Whose it is; empty when nobody said so.
+    /// The user that it belongs to; empty where none is named.
     pub user_id: String,
     /// Its tasks, oldest first, sub-agents left out.
     pub tasks: Vec<TaskEntry>,
@@ -89,7 +87,7 @@ pub struct TaskEntry {
     /// Where its effects happen, when that is a container.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container_id: Option<String>,
-    /// When it was handed in.
+    /// When it was submitted.
     pub created_at: Timestamp,
     /// When it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -14,7 +14,7 @@ use super::TaskEntry;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SessionDetails {
     pub session_id: SessionId,
-    /// Whose it is; empty when nobody said so.
+    /// The user that it belongs to; empty where none is named.
     pub user_id: String,
     /// The number of its last event; another number is another state.
     pub seq: u64,

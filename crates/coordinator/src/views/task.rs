@@ -6,8 +6,9 @@ use jiff::Timestamp;
 use windlass_agent::History;
 use windlass_core::command::{TaskResult, UsageMetrics};
 use windlass_core::compaction::{Gauge, WindowLimits};
-use windlass_core::event::{CompactionEnd, Event, Record};
+use windlass_core::event::{BudgetKind, CompactionEnd, Event, Record};
 use windlass_core::id::{CallId, TaskId};
+use windlass_core::question::QuestionKind;
 use windlass_core::state::TaskState;
 use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_store::{Filter, QuestionRow, RuntimeRow, SchedulerRow, TaskRow};
@@ -16,10 +17,10 @@ use super::{CostSum, NextAction};
 use crate::tasks::Parents;
 use crate::{Coordinator, Error};
 
-/// A task and everything that is known of it right now.
+/// A task and its current state.
 #[derive(Clone, Debug)]
 pub struct TaskView {
-    /// What the journal says of it. While it is driven, its usage is up to date.
+    /// Its row, as the journal says. While it is driven, its usage is live, and its budget is the current one.
     pub row: TaskRow,
     /// The process that drives it.
     pub driven_by: Option<u32>,
@@ -27,7 +28,7 @@ pub struct TaskView {
     pub queue_place: Option<usize>,
     /// How many of the tasks that it waits for are not done.
     pub open_blockers: usize,
-    /// Where it stands with the scheduler of the service.
+    /// Its state in the scheduler of the service.
     pub scheduler: Option<SchedulerRow>,
     /// How it runs: its model, how full its context is.
     pub worker: Option<RuntimeRow>,
@@ -35,7 +36,7 @@ pub struct TaskView {
     pub questions: Vec<QuestionRow>,
     /// Commands that run in its background.
     pub background: BTreeMap<CallId, String>,
-    /// What it has cost, where anything is known of that.
+    /// What it has cost; `None` if no price is known.
     pub cost_usd: Option<f64>,
 }
 
@@ -54,7 +55,7 @@ impl TaskView {
         NextAction::of(&self.row, self.driven_by.is_some(), self.open_blockers, &self.questions)
     }
 
-    /// Whether it stands still until a person resumes it (MS-125). One that asks something, or that a service
+    /// Whether it is stopped until a person resumes it (MS-125). One that asks something, or that a service
     /// or a clock starts, is not.
     pub fn is_resumable(&self) -> bool {
         let resumes = match self.next_action() {
@@ -72,7 +73,7 @@ impl TaskView {
         resumes && self.queue_place.is_none()
     }
 
-    /// Whether it waits until something else starts it: a service, its turn in a session, other tasks, a clock.
+    /// Whether something else will start it: a service, its turn in a session, other tasks, a clock.
     pub fn waits_for_start(&self) -> bool {
         let waits = matches!(
             self.next_action(),
@@ -84,7 +85,7 @@ impl TaskView {
         waits || self.queue_place.is_some()
     }
 
-    /// Whether it stands still until a person answers what it, or an agent below it, asks.
+    /// Whether it waits until a person answers what it, or an agent below it, asks.
     pub fn waits_for_answer(&self) -> bool {
         self.driven_by.is_none()
             && matches!(
@@ -116,11 +117,11 @@ impl TaskView {
 pub struct TaskDetails {
     /// What lists show too.
     pub view: TaskView,
-    /// Everything that its journal amounts to.
+    /// The fold of its journal.
     pub state: TaskState,
     /// How full its context is (PL-034).
     pub gauge: Option<Gauge>,
-    /// What it has cost, sub-agents included, and how much of that is not known.
+    /// What it has cost, with its sub-agents, and whether part of that is unknown.
     pub cost: CostSum,
     /// What its last segment handed back.
     pub result: Option<TaskResult>,
@@ -139,24 +140,25 @@ pub struct Compaction {
 
 /// Tasks as lists show them, the newest first.
 pub(crate) fn list(coordinator: &Coordinator, filter: &Filter) -> Result<Vec<TaskView>, Error> {
-    let mut questions = Questions::open(coordinator)?;
+    let mut questions = OpenQuestions::open(coordinator)?;
     let mut views = Vec::new();
     let rows = coordinator.tasks().rows(filter)?;
     let done = done_blockers(coordinator, &rows)?;
     for row in rows {
-        // The row learns the rest of these figures when the segment ends.
-        let state = match row.status {
-            TaskStatus::Running => Some(coordinator.tasks().state(row.id)?),
-            _ => None,
-        };
+        // The row gets the rest of these figures when the segment ends.
+        let runs = row.status == TaskStatus::Running;
+        let state = runs.then(|| coordinator.tasks().state(row.id)).transpose()?;
         views.push(view(coordinator, row, state.as_ref(), &done, &mut questions)?);
     }
     Ok(views)
 }
 
 /// The same without folding a journal.
-pub(crate) fn glance(coordinator: &Coordinator, filter: &Filter) -> Result<Vec<TaskView>, Error> {
-    let mut questions = Questions::open(coordinator)?;
+pub(crate) fn list_without_journals(
+    coordinator: &Coordinator,
+    filter: &Filter,
+) -> Result<Vec<TaskView>, Error> {
+    let mut questions = OpenQuestions::open(coordinator)?;
     let rows = coordinator.tasks().rows(filter)?;
     let done = done_blockers(coordinator, &rows)?;
     rows.into_iter().map(|row| view(coordinator, row, None, &done, &mut questions)).collect()
@@ -166,7 +168,7 @@ pub(crate) fn glance(coordinator: &Coordinator, filter: &Filter) -> Result<Vec<T
 pub(crate) fn one(coordinator: &Coordinator, task: TaskId) -> Result<TaskView, Error> {
     let unknown = || windlass_store::Error::UnknownTask(task.to_string());
     let row = coordinator.tasks().get(task)?.ok_or_else(unknown)?;
-    let mut questions = Questions::open(coordinator)?;
+    let mut questions = OpenQuestions::open(coordinator)?;
     let done = done_blockers(coordinator, std::slice::from_ref(&row))?;
     view(coordinator, row, None, &done, &mut questions)
 }
@@ -177,7 +179,7 @@ pub(crate) fn details(coordinator: &Coordinator, task: TaskId) -> Result<TaskDet
     let (records, state) = (history.records(), history.state());
     let unknown = || windlass_store::Error::UnknownTask(task.to_string());
     let row = coordinator.tasks().get(task)?.ok_or_else(unknown)?;
-    let mut questions = Questions::open(coordinator)?;
+    let mut questions = OpenQuestions::open(coordinator)?;
     let done = done_blockers(coordinator, std::slice::from_ref(&row))?;
     let mut view = view(coordinator, row, Some(state), &done, &mut questions)?;
     let cost = coordinator.costs().of(task)?.total;
@@ -194,22 +196,22 @@ pub(crate) fn details(coordinator: &Coordinator, task: TaskId) -> Result<TaskDet
 /// Of the tasks that these wait for, those that are done.
 fn done_blockers(coordinator: &Coordinator, rows: &[TaskRow]) -> Result<BTreeSet<TaskId>, Error> {
     let blockers = rows.iter().flat_map(|row| &row.dependency_blockers).copied().collect();
-    Ok(coordinator.store.tasks().done_among(&blockers)?)
+    Ok(coordinator.store.tasks().finished_of(&blockers)?)
 }
 
 /// The open questions of all tasks.
-struct Questions {
+struct OpenQuestions {
     open: Vec<QuestionRow>,
     parents: Parents,
 }
 
-impl Questions {
+impl OpenQuestions {
     fn open(coordinator: &Coordinator) -> Result<Self, Error> {
         let open = coordinator.store.questions().open()?;
         Ok(Self { open, parents: Parents::default() })
     }
 
-    fn below(
+    fn of_tree(
         &mut self,
         coordinator: &Coordinator,
         task: TaskId,
@@ -229,7 +231,7 @@ fn view(
     mut row: TaskRow,
     state: Option<&TaskState>,
     done: &BTreeSet<TaskId>,
-    questions: &mut Questions,
+    questions: &mut OpenQuestions,
 ) -> Result<TaskView, Error> {
     let (id, store) = (row.id, &coordinator.store);
     let driven_by = coordinator.tasks().driving_process(id)?;
@@ -243,9 +245,12 @@ fn view(
         // They end with the process that drives the task (MS-124).
         background = driven_by.map(|_| state.sandbox.background.clone()).unwrap_or_default();
     }
+    add_raises(coordinator, &mut row)?;
     let mut is_priced = row.cost_spent > 0.0 || store.tasks().is_priced(id)?;
     is_priced |= add_sub_agents(coordinator, &mut row)?;
-    let is_priced = is_priced || row.usage.total_tokens == 0;
+    // A server may report no usage at all.
+    let is_unspent = row.usage.total_tokens == 0 && !store.tasks().has_replies(id)?;
+    let is_priced = is_priced || is_unspent;
     Ok(TaskView {
         driven_by,
         queue_place: coordinator.queue().place(id)?,
@@ -253,11 +258,25 @@ fn view(
         open_blockers: row.dependency_blockers.iter().filter(|one| !done.contains(one)).count(),
         scheduler: store.scheduler().get(id)?,
         worker: store.owners().runtime().get(id)?,
-        questions: questions.below(coordinator, id)?,
+        questions: questions.of_tree(coordinator, id)?,
         background,
         cost_usd: is_priced.then_some(row.cost_spent),
         row,
     })
+}
+
+/// What people have added to its budget counts as its budget. A journal is folded only where somebody was asked.
+fn add_raises(coordinator: &Coordinator, row: &mut TaskRow) -> Result<(), Error> {
+    let Some(budget) = &mut row.cost_budget else { return Ok(()) };
+    let asked = coordinator.store.questions().of(row.id)?;
+    let is_raise = |asked: &QuestionRow| {
+        asked.question.kind == QuestionKind::Budget && asked.state.answer().is_some()
+    };
+    if asked.iter().any(is_raise) {
+        let raised = coordinator.tasks().state(row.id)?.spending.raised;
+        *budget += raised.get(&BudgetKind::Cost).copied().unwrap_or_default();
+    }
+    Ok(())
 }
 
 /// Results of calls that never started.

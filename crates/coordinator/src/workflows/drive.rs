@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use windlass_agent::{Agent, Error as AgentError, History, Journal, Tree, budget, tree};
@@ -22,6 +23,9 @@ use crate::{Activity, Coordinator, Error};
 /// How deep the agents of a step may nest, and how many tasks a run may have.
 const TREE: tree::AgentLimits = tree::AgentLimits { max_depth: 2, max_agents: 500 };
 
+/// How long the steps of a run that is evicted have to end: a program has ten seconds after its signal.
+const EVICTION: Duration = Duration::from_secs(30);
+
 /// What the engine needs of us.
 struct EngineHost<'a> {
     coordinator: &'a Coordinator,
@@ -40,8 +44,9 @@ impl Drive<'_> {
     ) -> Result<TaskResult, Error> {
         let Coordinator { store, clock, .. } = self.coordinator;
         let task = state.id();
-        let budget =
-            budget::SpendingLimits { cost_usd: state.created.cost_budget, ..Default::default() };
+        let usual = || self.coordinator.agents.default_budget(Path::new(&state.created.workspace));
+        let cost_usd = state.created.cost_budget.or_else(usual);
+        let budget = budget::SpendingLimits { cost_usd, ..Default::default() };
         let tree = Arc::new(Tree::open(owner, store, clock.clone(), TREE, budget, state)?);
         self.show_runtime(task, None, None).await?;
         self.coordinator.queue().mark_dispatched(state).await?;
@@ -55,21 +60,32 @@ impl Drive<'_> {
             tree: tree.clone(),
             directory: PathBuf::from(&state.created.workspace),
         };
+        // A run that was failed from outside is left where it stalled, and what works for it is ended.
+        let (evicted, halt) = (self.coordinator.stalls.register(task), stop.child_token());
         let result = loop {
             let stream = tree.stream(task)?;
             let state = History::read(store, task)?.into_state();
-            let mut engine =
-                Engine::open(&host, tree.clone(), stream, state, source.clone()).map_err(failed)?;
-            let concluded = tokio::select! {
-                concluded = engine.run(stop) => concluded.map_err(failed)?,
-                never = self.coordinator.parallel().beat() => match never {},
+            let mut engine = Engine::open(&host, tree.clone(), stream, state, source.clone())
+                .map_err(workflow_error)?;
+            let concluded = {
+                let running = engine.run(&halt);
+                tokio::pin!(running);
+                tokio::select! {
+                    concluded = &mut running => concluded.map_err(workflow_error)?,
+                    () = evicted.token.cancelled() => {
+                        halt.cancel();
+                        let _ = tokio::time::timeout(EVICTION, running).await;
+                        return Err(windlass_store::Error::Superseded { task }.into());
+                    }
+                    never = self.coordinator.parallel().send_heartbeats() => match never {},
+                }
             };
             match engine.end(concluded).await {
                 // An answer came between the last look into the mailbox and the end.
                 Err(windlass_workflow::Error::Agent(AgentError::Store(
                     windlass_store::Error::MailPending(_),
                 ))) => {}
-                ended => break ended.map_err(failed)?,
+                ended => break ended.map_err(workflow_error)?,
             }
         };
         self.hide_runtime(task).await;
@@ -82,15 +98,15 @@ impl Drive<'_> {
 
 /// Where worktrees are: beside our data, which no agent sees, and never in a directory that somebody cleans.
 pub fn worktrees_beside(data: &Path) -> PathBuf {
-    beside(data, "worktrees")
+    sibling_directory(data, "worktrees")
 }
 
-fn beside(data: &Path, what: &str) -> PathBuf {
+fn sibling_directory(data: &Path, what: &str) -> PathBuf {
     let name = data.file_name().unwrap_or_default().to_string_lossy();
     data.with_file_name(format!("{name}-{what}"))
 }
 
-fn failed(error: windlass_workflow::Error) -> Error {
+fn workflow_error(error: windlass_workflow::Error) -> Error {
     match error {
         windlass_workflow::Error::Agent(error) => Error::Agent(error),
         other @ windlass_workflow::Error::Source { .. } => Error::Workflow(other.to_string()),
@@ -115,7 +131,7 @@ impl Host for EngineHost<'_> {
     }
 
     fn caches(&self) -> PathBuf {
-        beside(self.coordinator.store.dir().root(), "caches")
+        sibling_directory(self.coordinator.store.dir().root(), "caches")
     }
 
     fn is_approved(&self, source: &WorkflowSource) -> bool {

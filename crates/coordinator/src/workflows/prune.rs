@@ -58,7 +58,7 @@ pub struct Prunable {
 }
 
 /// A run with what is known of its worktrees.
-struct Left {
+struct LeftWorktree {
     run: TaskId,
     /// Where it was started: a checkout of the repository.
     directory: PathBuf,
@@ -71,7 +71,7 @@ impl Workflows<'_> {
         let (mut found, mut known) = (Vec::new(), BTreeSet::new());
         let mut warm = BTreeMap::new();
         for row in self.coordinator.store.tasks().workflow_runs(u32::MAX)? {
-            let left = Left::of(self.coordinator, row.task)?;
+            let left = LeftWorktree::of(self.coordinator, row.task)?;
             for tree in left.state.worktrees.values() {
                 known.insert(PathBuf::from(&tree.path));
                 known.insert(worktree::scratch_of(&tree.path));
@@ -122,7 +122,7 @@ impl Workflows<'_> {
 
     /// Whether a run has a worktree that is still there.
     pub(crate) fn has_worktree(self, run: TaskId) -> Result<bool, Error> {
-        let left = Left::of(self.coordinator, run)?;
+        let left = LeftWorktree::of(self.coordinator, run)?;
         Ok(left.state.worktrees.values().any(is_there))
     }
 
@@ -132,15 +132,15 @@ impl Workflows<'_> {
         if !self.coordinator.tasks().has_ended(run)? {
             return Ok(Removal::Kept("its run has been resumed".to_owned()));
         }
-        let left = Left::of(self.coordinator, run)?;
+        let left = LeftWorktree::of(self.coordinator, run)?;
         let Some(tree) = left.state.worktrees.get(&entry.name).cloned() else {
             return Ok(Removal::Removed);
         };
-        let note =
+        let change_to =
             |state, detail: Option<String>| WorktreeChanged { state, detail, ..tree.clone() };
         // One that nobody has worked in is undone as what it is.
         if tree.state != WorktreeState::Adding {
-            self.note(&owner, note(WorktreeState::Removing, None)).await?;
+            self.record_change(&owner, change_to(WorktreeState::Removing, None)).await?;
         }
         let (fate, wanted) = (entry.fate, tree.clone());
         let work = move || left.remove(&wanted, fate);
@@ -150,18 +150,20 @@ impl Workflows<'_> {
             Err(error) => return Err(Error::Job(error.to_string())),
         };
         let end = match (&removal, fate) {
-            (Removal::Kept(why), _) => note(WorktreeState::Kept, Some(why.clone())),
+            (Removal::Kept(why), _) => change_to(WorktreeState::Kept, Some(why.clone())),
             (Removal::Removed, Fate::Save) => {
                 let detail = format!("its work is on branch `{}`", tree.branch);
-                note(WorktreeState::Removed, Some(detail))
+                change_to(WorktreeState::Removed, Some(detail))
             }
-            (Removal::Removed, Fate::Remove | Fate::Keep) => note(WorktreeState::Removed, None),
+            (Removal::Removed, Fate::Remove | Fate::Keep) => {
+                change_to(WorktreeState::Removed, None)
+            }
         };
-        self.note(&owner, end).await?;
+        self.record_change(&owner, end).await?;
         Ok(removal)
     }
 
-    async fn note(self, owner: &Owner, tree: WorktreeChanged) -> Result<(), Error> {
+    async fn record_change(self, owner: &Owner, tree: WorktreeChanged) -> Result<(), Error> {
         let event = Event::WorktreeChanged(Box::new(tree));
         owner.append(self.coordinator.now(), vec![event], Level::Synced).await?;
         Ok(())
@@ -193,7 +195,7 @@ fn entries(directory: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     found.map(|entry| entry.path()).filter(|path| path.is_dir())
 }
 
-impl Left {
+impl LeftWorktree {
     fn of(coordinator: &Coordinator, run: TaskId) -> Result<Self, Error> {
         let records = coordinator.tasks().journal(run)?;
         let directory = directory_of(&records).ok_or(Error::NotARun { task: run })?;
@@ -254,8 +256,5 @@ impl Left {
 }
 
 fn directory_of(records: &[Record]) -> Option<PathBuf> {
-    match &records.first()?.event {
-        Event::TaskCreated(created) => Some(PathBuf::from(&created.workspace)),
-        _ => None,
-    }
+    Some(PathBuf::from(&records.first()?.event.created()?.workspace))
 }

@@ -22,7 +22,7 @@ string_enum! {
         /// A person has to answer, or to decide after a failure.
         Waiting = "waiting",
         Paused = "paused",
-        /// It should be at work, and nobody works on it or gives a sign of life.
+        /// It should be at work, and nobody works on it or sends a heartbeat.
         Stalled = "stalled",
         /// Its run has ended, and it is still there.
         LeftOver = "left_over",
@@ -78,7 +78,7 @@ impl Standing {
         })
     }
 
-    /// Where a worktree of a run that stands so stands.
+    /// The state of a worktree whose run is in this state.
     pub(super) fn of_worktree(self, tree: &WorktreeChanged, workers: &[WorkerView]) -> Self {
         let is_silent = |worker: &WorkerView| worker.worktree_path == tree.path && !worker.alive;
         match is_there(tree) {

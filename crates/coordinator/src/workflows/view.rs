@@ -1,16 +1,18 @@
 //! What a surface shows of a run.
 
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 use windlass_core::event::{
-    Event, MergeChanged, Record, StepResult, WorkflowPart, WorkflowSource, WorktreeChanged,
-    WorktreeKind,
+    Event, MergeChanged, MergeState, Record, StepResult, WorkflowPart, WorkflowSource,
+    WorktreeChanged, WorktreeKind,
 };
 use windlass_core::id::TaskId;
 use windlass_core::status::{StatusReason, TaskStatus};
+use windlass_core::string_enum;
+use windlass_store::ListPlace;
 use windlass_workflow::RunState;
-use windlass_workflow::definition::Workflow;
+use windlass_workflow::definition::{WorkKind, Workflow};
 use windlass_workflow::runner::Activity;
 use windlass_workflow::state::name_of;
 
@@ -18,11 +20,29 @@ use super::{Standing, Workflows};
 use crate::Error;
 use crate::parallel::WorkerView;
 
-/// The status of a step that has not ended.
-const RUNNING: &str = "running";
+string_enum! {
+    /// Where an attempt at a step stands.
+    AttemptStatus ("status of a step") {
+        Running = "running",
+        Succeeded = "succeeded",
+        Failed = "failed",
+        Skipped = "skipped",
+        /// Its process died or its run was parked, and a later attempt has begun.
+        Interrupted = "interrupted",
+        /// It never will end, because its run has.
+        Stopped = "stopped",
+    }
+}
 
-/// The status of one that never will, because its run has ended.
-const STOPPED: &str = "stopped";
+impl From<StepResult> for AttemptStatus {
+    fn from(result: StepResult) -> Self {
+        match result {
+            StepResult::Succeeded => Self::Succeeded,
+            StepResult::Failed => Self::Failed,
+            StepResult::Skipped => Self::Skipped,
+        }
+    }
+}
 
 /// A run in a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -59,17 +79,45 @@ pub struct RunView {
     pub workers: Vec<WorkerView>,
 }
 
+impl RunView {
+    /// Where an attempt stands, in a word for people: one that has begun and not ended stands as its run does.
+    pub fn attempt_word(&self, step: &StepView) -> &'static str {
+        match (step.status, self.word_at_rest()) {
+            (AttemptStatus::Running, Some(word)) => word,
+            (status, _) => status.as_str(),
+        }
+    }
+
+    /// The same of a merge.
+    pub fn merge_word<'m>(&self, merge: &'m MergeView) -> &'m str {
+        match self.word_at_rest().filter(|_| merge.state == MergeState::Moving.as_str()) {
+            Some(word) => word,
+            None => &merge.state,
+        }
+    }
+
+    /// What stands still with the run; `None` where it works.
+    const fn word_at_rest(&self) -> Option<&'static str> {
+        match self.standing {
+            Standing::Waiting | Standing::Paused | Standing::Stalled | Standing::Queued => {
+                Some(self.standing.words())
+            }
+            Standing::Working | Standing::LeftOver | Standing::Ended => None,
+        }
+    }
+}
+
 /// One attempt at a step.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StepView {
     pub step: String,
-    #[serde(rename = "type")]
-    pub kind: String,
+    /// None where nothing says it; an empty word on the wire.
+    #[serde(rename = "type", serialize_with = "write_kind")]
+    pub kind: Option<WorkKind>,
     pub attempt: u32,
     /// The task that works on it.
     pub task: Option<TaskId>,
-    /// `running`, how it ended, or `stopped` where its run has ended without it.
-    pub status: String,
+    pub status: AttemptStatus,
     pub started_at: Option<Timestamp>,
     pub ended_at: Option<Timestamp>,
     /// What later steps find under its name.
@@ -77,6 +125,17 @@ pub struct StepView {
     pub error: Option<String>,
     /// The git ref of its task's last checkpoint.
     pub checkpoint_ref: Option<String>,
+}
+
+impl StepView {
+    /// The word for its type; empty where nothing says it.
+    pub fn kind_word(&self) -> &'static str {
+        self.kind.map_or("", WorkKind::as_str)
+    }
+}
+
+fn write_kind<S: Serializer>(kind: &Option<WorkKind>, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(kind.map_or("", WorkKind::as_str))
 }
 
 /// A worktree of a run.
@@ -111,9 +170,24 @@ pub struct MergeView {
 impl Workflows<'_> {
     /// Runs, the newest first.
     pub fn runs(self, limit: u32) -> Result<Vec<RunRow>, Error> {
+        self.runs_after(None, limit)
+    }
+
+    /// The same, beginning after a place in that order.
+    pub fn runs_after(self, place: Option<ListPlace>, limit: u32) -> Result<Vec<RunRow>, Error> {
+        self.runs_of(None, place, limit)
+    }
+
+    /// The same: those of a user, or everybody's.
+    pub fn runs_of(
+        self,
+        user: Option<&str>,
+        place: Option<ListPlace>,
+        limit: u32,
+    ) -> Result<Vec<RunRow>, Error> {
         let workers = self.coordinator.parallel().workers()?;
         let mut runs = Vec::new();
-        for row in self.coordinator.store.tasks().workflow_runs(limit)? {
+        for row in self.coordinator.store.tasks().workflow_runs_after(user, place, limit)? {
             let Some(task) = self.coordinator.tasks().get(row.task)? else { continue };
             let trees = match row.status.is_terminal() {
                 true => self.coordinator.tasks().journal(row.task)?,
@@ -172,14 +246,16 @@ impl Workflows<'_> {
         let workers = self.coordinator.parallel().workers()?;
         let trees = state.worktrees.values();
         let standing = Standing::of_run(self.coordinator, &row, trees.clone(), &workers)?;
-        let is_merging = |step: &StepView| step.kind == "merge" && step.status == RUNNING;
+        let is_merging = |step: &StepView| {
+            step.kind == Some(WorkKind::Merge) && step.status == AttemptStatus::Running
+        };
         let activity = match steps.iter().any(is_merging) {
             true => Some(Activity::Merging.to_string()),
             false => {
                 workers.iter().filter(|one| one.run == run).find_map(|one| one.activity.clone())
             }
         };
-        let links = steps.iter().filter(|step| step.kind == "pull_request");
+        let links = steps.iter().filter(|step| step.kind == Some(WorkKind::PullRequest));
         let links = links.filter_map(|step| step.output["url"].as_str().map(str::to_owned));
         let pull_requests = links.collect();
         Ok(RunView {
@@ -203,14 +279,9 @@ impl Workflows<'_> {
 }
 
 fn source_of(records: &[Record]) -> Option<&WorkflowSource> {
-    match &records.first()?.event {
-        Event::TaskCreated(created) => match created.workflow.as_deref()? {
-            WorkflowPart::Run(source) => Some(source),
-            WorkflowPart::Script(_) | WorkflowPart::Agent { .. } | WorkflowPart::Program { .. } => {
-                None
-            }
-        },
-        _ => None,
+    match records.first()?.event.created()?.workflow.as_deref()? {
+        WorkflowPart::Run(source) => Some(source),
+        WorkflowPart::Script(_) | WorkflowPart::Agent { .. } | WorkflowPart::Program { .. } => None,
     }
 }
 
@@ -218,31 +289,35 @@ fn steps(records: &[Record]) -> Vec<StepView> {
     let mut steps: Vec<StepView> = Vec::new();
     for record in records {
         match &record.event {
-            Event::WorkflowStepStarted(started) => steps.push(StepView {
-                step: started.step.clone(),
-                kind: started.kind.clone(),
-                attempt: started.attempt,
-                task: started.task,
-                status: RUNNING.to_owned(),
-                started_at: Some(record.at),
-                ended_at: None,
-                output: Value::Null,
-                error: None,
-                checkpoint_ref: None,
-            }),
+            Event::WorkflowStepStarted(started) => {
+                interrupt(&mut steps, &started.step);
+                steps.push(StepView {
+                    step: started.step.clone(),
+                    // A program of another version may know more types.
+                    kind: started.kind.parse().ok(),
+                    attempt: started.attempt,
+                    task: started.task,
+                    status: AttemptStatus::Running,
+                    started_at: Some(record.at),
+                    ended_at: None,
+                    output: Value::Null,
+                    error: None,
+                    checkpoint_ref: None,
+                });
+            }
             Event::WorkflowStepEnded(ended) => {
                 let is_it = |step: &&mut StepView| {
                     step.step == ended.step
                         && step.attempt == ended.attempt
-                        && step.ended_at.is_none()
+                        && step.status == AttemptStatus::Running
                 };
                 let place = steps.iter_mut().rev().find(is_it);
                 let view = StepView {
                     step: ended.step.clone(),
-                    kind: place.as_ref().map_or_else(String::new, |step| step.kind.clone()),
+                    kind: place.as_ref().and_then(|step| step.kind),
                     attempt: ended.attempt,
                     task: place.as_ref().and_then(|step| step.task),
-                    status: ended.result.to_string(),
+                    status: ended.result.into(),
                     started_at: place.as_ref().and_then(|step| step.started_at),
                     ended_at: Some(record.at),
                     output: match ended.result {
@@ -265,13 +340,21 @@ fn steps(records: &[Record]) -> Vec<StepView> {
     steps
 }
 
+/// An attempt that has not ended when the next one begins was interrupted. Nobody knows when.
+fn interrupt(steps: &mut [StepView], path: &str) {
+    let is_it = |one: &&mut StepView| one.step == path && one.status == AttemptStatus::Running;
+    for earlier in steps.iter_mut().filter(is_it) {
+        earlier.status = AttemptStatus::Interrupted;
+    }
+}
+
 /// The types of steps that ended without having begun: those that were skipped, and loops.
 fn name_kinds(steps: &mut [StepView], source: &WorkflowSource) {
     let Ok(workflow) = Workflow::read(&source.text, &source.name) else { return };
     let known = workflow.all_steps();
-    for step in steps.iter_mut().filter(|step| step.kind.is_empty()) {
+    for step in steps.iter_mut().filter(|step| step.kind.is_none()) {
         let named = known.iter().find(|one| one.name == name_of(&step.step));
-        step.kind = named.map(|one| one.work.kind().to_owned()).unwrap_or_default();
+        step.kind = named.map(|one| one.work.kind());
     }
 }
 
@@ -279,8 +362,8 @@ fn name_kinds(steps: &mut [StepView], source: &WorkflowSource) {
 fn stop(steps: &mut [StepView], records: &[Record]) {
     let moved = |record: &&Record| matches!(record.event, Event::StatusChanged(_));
     let at = records.iter().rfind(moved).map(|record| record.at);
-    for step in steps.iter_mut().filter(|step| step.status == RUNNING) {
-        (step.status, step.ended_at) = (STOPPED.to_owned(), at);
+    for step in steps.iter_mut().filter(|step| step.status == AttemptStatus::Running) {
+        (step.status, step.ended_at) = (AttemptStatus::Stopped, at);
     }
 }
 

@@ -75,11 +75,11 @@ async fn a_restart_loses_nothing_that_was_acknowledged() {
     bus.push(task, &Injection::message(id, "hello")).await.unwrap();
 
     place.redis.as_mut().unwrap().kill();
-    assert!(matches!(bus.listed(&[task]).await, Err(Error::Unreachable { .. })));
+    assert!(matches!(bus.list(&[task]).await, Err(Error::Unreachable { .. })));
     assert!(Bus::take(&*bus, &reader, LONG).await.is_err());
     place.redis.as_mut().unwrap().restart();
 
-    assert_eq!(bus.listed(&[task]).await.unwrap().len(), 1);
+    assert_eq!(bus.list(&[task]).await.unwrap().len(), 1);
     let mut seen = Vec::new();
     while seen.len() < 3 {
         for entry in Bus::take(&*bus, &reader, LONG).await.unwrap() {

@@ -8,7 +8,9 @@ use futures_util::future::join_all;
 use jiff::Timestamp;
 use tempfile::TempDir;
 use windlass_coordinator::Lease;
-use windlass_coordinator::bus::{Bus, Embedded, Flag, InStream, Redis, StreamEntry, Subscription};
+use windlass_coordinator::bus::{
+    Bus, EmbeddedBus, Flag, InStream, Redis, StreamEntry, Subscription,
+};
 use windlass_core::axes::Axes;
 use windlass_core::command::TaskCommand;
 use windlass_core::event::{Driver, TaskCreated};
@@ -42,7 +44,7 @@ impl Place {
     pub fn bus(&self) -> Box<dyn Bus> {
         match &self.redis {
             Some(server) => Box::new(Redis::new(&server.url()).unwrap()),
-            None => Box::new(Embedded::new(self.store.clone(), Arc::new(Timestamp::now))),
+            None => Box::new(EmbeddedBus::new(self.store.clone(), Arc::new(Timestamp::now))),
         }
     }
 
@@ -94,7 +96,7 @@ on_both! {
     /// ES-095
     entries_of_a_dead_consumer_are_claimed_by_another
     /// ES-387, ES-388, ES-389
-    what_is_published_stands_in_its_stream
+    what_is_published_is_in_its_stream
     /// ES-136, ES-390
     injections_wait_in_order_until_they_are_removed
     /// ES-016, ES-391
@@ -150,7 +152,7 @@ async fn entries_of_a_dead_consumer_are_claimed_by_another(place: Place) {
     assert!(bus.claim(&reader("bob"), Duration::ZERO).await.unwrap().is_empty());
 }
 
-async fn what_is_published_stands_in_its_stream(place: Place) {
+async fn what_is_published_is_in_its_stream(place: Place) {
     let bus = place.bus();
     for (number, stream) in OutStream::ALL.iter().enumerate() {
         for repetition in 0..2 {
@@ -178,13 +180,13 @@ async fn injections_wait_in_order_until_they_are_removed(place: Place) {
         bus.push(task, &Injection::message(id, word)).await.unwrap();
     }
     // What a worker does: into the mailbox first, then out of the list.
-    for listed in bus.listed(&[task]).await.unwrap() {
+    for listed in bus.list(&[task]).await.unwrap() {
         let injection: Injection = serde_json::from_str(&listed.text).unwrap();
         place.store.mailbox().inject(task, injection.clone(), Timestamp::now()).await.unwrap();
         place.store.mailbox().inject(task, injection, Timestamp::now()).await.unwrap();
         bus.remove(&listed).await.unwrap();
     }
-    assert!(bus.listed(&[task]).await.unwrap().is_empty());
+    assert!(bus.list(&[task]).await.unwrap().is_empty());
     let waiting = place.store.mailbox().pending(task).unwrap();
     let words: Vec<_> = waiting.iter().map(|one| one.content.as_str()).collect();
     assert_eq!(words, ["one", "two", "three"], "in order, and each once");

@@ -2,7 +2,7 @@
 
 use windlass_coordinator::slash::SlashInput;
 use windlass_coordinator::views::NextAction;
-use windlass_coordinator::{Error, NewSession, Sent, Session, Talk};
+use windlass_coordinator::{Delivery, Error, NewSession, Session, Talk};
 use windlass_core::axes::{Axes, Surface};
 use windlass_core::id::{SessionId, TaskId};
 use windlass_core::session::SessionEvent;
@@ -135,7 +135,7 @@ async fn stop_cancels_the_work_and_the_next_message_remembers_it() {
 async fn a_message_to_a_paused_conversation_resumes_it() {
     let talking = Talking::begin(REPLIES).await;
     let sent = talking.session().conversation().send(Talk::here("hello", "ada")).await.unwrap();
-    let Sent::Begun { task, .. } = sent else { panic!("{sent:?}") };
+    let Delivery::Begun { task, .. } = sent else { panic!("{sent:?}") };
     talking.run("/pause").await;
     assert_eq!(talking.status(task), (TaskStatus::Paused, StatusReason::User));
     assert_eq!(talking.say("go on").await, task);

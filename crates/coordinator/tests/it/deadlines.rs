@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use tokio_util::sync::CancellationToken;
-use windlass_coordinator::{CoordinatorLimits, Error, Handled, SubmitOptions};
+use windlass_coordinator::{CoordinatorLimits, Error, SubmitOptions, TriggerOutcome};
 use windlass_core::command::ResultStatus;
 use windlass_core::error::ErrorType;
 use windlass_core::event::Deadline;
@@ -23,7 +23,7 @@ async fn due_at_nine(world: &World, action: DeadlineAction) -> TaskId {
     world.task_in(world.session, "be quick", options).await.unwrap()
 }
 
-async fn tick(world: &World) -> Vec<Handled> {
+async fn tick(world: &World) -> Vec<TriggerOutcome> {
     let ticked = world.coordinator().schedules().timer().tick().await.unwrap();
     ticked.done.into_iter().map(|(_, handled)| handled.unwrap()).collect()
 }

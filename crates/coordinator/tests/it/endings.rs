@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 use windlass_agent::{Parts, Preview};
-use windlass_coordinator::bus::Embedded;
+use windlass_coordinator::bus::EmbeddedBus;
 use windlass_coordinator::{AgentFactory, BoxFuture, Coordinator, Service};
 use windlass_core::error::{ErrorDetails, ErrorType};
 use windlass_core::state::TaskState;
@@ -41,7 +41,7 @@ replies:
     let world = World::routed(replies, "unused");
     let task = world.task("paint").await;
     world.drive(task).await;
-    let asked = world.coordinator().inbox().below(task).unwrap().remove(0);
+    let asked = world.coordinator().inbox().open_in_tree(task).unwrap().remove(0);
     world.coordinator().inbox().answer(asked.row.question.id, "blue", "ada").await.unwrap();
 
     let clock = Arc::new(|| at(START));
@@ -53,7 +53,7 @@ replies:
         claim_after: Duration::from_secs(60),
         drain: Duration::from_secs(5),
     };
-    let bus = Arc::new(Embedded::of(&coordinator));
+    let bus = Arc::new(EmbeddedBus::of(&coordinator));
     let stop = CancellationToken::new();
     let ended = async {
         let mut changes = world.store().changes();

@@ -101,6 +101,31 @@ async fn what_was_said_in_a_follow_up_outlives_a_compaction() {
     assert_eq!(said.unwrap(), ["User says: always use tabs", "User says: go on"]);
 }
 
+/// WF-018: the ended task had the rule, the session no longer has.
+#[tokio::test]
+async fn a_rule_revoked_after_a_task_does_not_hold_in_its_follow_up() {
+    let stage = Stage::set(
+        "
+        goal: build
+        profile: normal
+        replies:
+          - bash: make a
+          - say: built
+          - bash: make a
+        then: [{answer: Allow All}]
+        ",
+    );
+    let task = stage.play().await;
+    let session = stage.coordinator.tasks().state(task).unwrap().command().session_id;
+    let session = stage.coordinator.session(session);
+    let rules = session.state().unwrap().rules;
+    assert!(session.revoke(&rules[0], "ada").await.unwrap());
+    let wanted = FollowUp::message("build again", "ada");
+    let next = stage.coordinator.tasks().follow_up(task, wanted).await.unwrap().task;
+    stage.drive(next).await;
+    assert!(stage.journal(next).contains("bash build ask"), "{}", stage.journal(next));
+}
+
 /// Planning in a session in which a person has allowed writing.
 #[tokio::test]
 async fn a_permission_of_the_task_before_does_not_count_in_plan_mode() {

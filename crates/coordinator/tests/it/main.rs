@@ -15,6 +15,7 @@ mod triggers;
 mod schedules;
 mod active_time;
 mod deadlines;
+mod silent_runs;
 mod outages;
 mod rate_limits;
 mod views;

@@ -110,6 +110,28 @@ async fn what_waiting_does_not_cure_fails_at_once() {
     }
 }
 
+/// The page of a network that wants a sign-in, or a proxy without its server: the model itself is still there.
+#[tokio::test]
+async fn a_server_that_answered_before_is_waited_for_whatever_answers_now() {
+    let page = |status| Answer::status(status, "text/html", "<html>sign in</html>");
+    for status in [200, 302, 404, 425] {
+        let world = World::routed("replies: [{bash: echo one}, {say: done}]", "unused");
+        let task = submitted(&world, parking()).await;
+        world.stage.server.next(Answer::script("bash: echo one"));
+        world.stage.server.next(page(status));
+        assert_eq!(world.drive(task).await.status, ResultStatus::Paused, "{status}");
+        assert_eq!(standing(&world, task), (TaskStatus::Paused, StatusReason::ModelOutage));
+        wait_for_next_try(&world, task);
+        assert_eq!(world.drive(task).await.status, ResultStatus::Completed, "{status}");
+    }
+    for status in [200, 302, 404, 425] {
+        let world = World::routed("replies: [{say: done}]", "unused");
+        let task = submitted(&world, parking()).await;
+        world.stage.server.next(page(status));
+        assert_eq!(world.drive(task).await.status, ResultStatus::Failed, "{status}");
+    }
+}
+
 #[tokio::test]
 async fn a_busy_server_that_names_no_time_is_asked_later() {
     let world = World::routed("replies: [{say: done}]", "unused");

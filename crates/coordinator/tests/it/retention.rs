@@ -1,5 +1,7 @@
 //! Removing finished tasks with everything of theirs.
 
+use std::os::unix::fs::PermissionsExt as _;
+
 use jiff::SignedDuration;
 use windlass_core::status::TaskStatus;
 
@@ -19,6 +21,10 @@ async fn a_removed_task_leaves_what_it_has_published_and_cost() {
     let workspace = world.store().dir().workspaces().join(old.to_string());
     std::fs::write(workspace.join("report.md"), "found").unwrap();
     std::fs::write(workspace.join("scratch.txt"), "x").unwrap();
+    let closed = workspace.join("closed");
+    std::fs::create_dir(&closed).unwrap();
+    std::fs::write(closed.join("a"), "x").unwrap();
+    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o555)).unwrap();
     world.drive(old).await;
     assert_eq!(world.status(old), TaskStatus::Done);
     let coordinator = world.coordinator();
@@ -37,6 +43,7 @@ async fn a_removed_task_leaves_what_it_has_published_and_cost() {
     let removed = coordinator.storage().retention().remove(&plan).await.unwrap();
     assert_eq!((removed.tasks, removed.published.len()), (1, 1));
     assert!(workspace.join("report.md").exists() && !workspace.join("scratch.txt").exists());
+    assert!(!closed.exists(), "a directory that is read-only goes too");
     assert!(!world.store().dir().traces().join(old.to_string()).exists());
     assert!(coordinator.tasks().get(old).unwrap().is_none());
     assert_eq!(world.status(waiting), TaskStatus::Todo);

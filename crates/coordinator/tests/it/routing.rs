@@ -1,6 +1,6 @@
 //! Where a message goes: one model call, six decisions, a fallback; slash commands go around it.
 
-use windlass_coordinator::Handled;
+use windlass_coordinator::TriggerOutcome;
 use windlass_core::status::TaskStatus;
 use windlass_store::Filter;
 
@@ -13,7 +13,7 @@ const NEW: &str = r#"{"decision":"new_task","goal":"fix the login page"}"#;
 async fn a_message_in_a_fresh_session_becomes_a_task() {
     let world = World::routed("replies: [{say: done}]", NEW);
     let handled = world.say("please fix the login page").await.unwrap();
-    let Handled::Started { task, place: None } = handled else { panic!("{handled:?}") };
+    let TriggerOutcome::Started { task, place: None } = handled else { panic!("{handled:?}") };
     let row = world.store().tasks().get(task).unwrap().unwrap();
     assert_eq!((row.goal.as_str(), row.session_id), ("fix the login page", world.session));
     let requests = world.stage.server.requests();
@@ -51,7 +51,7 @@ async fn a_message_for_one_of_two_tasks_reaches_that_one() {
     let door = world.task("paint the door").await;
     let wall = world.task("build the wall").await;
     let handled = world.say("make the door red").await.unwrap();
-    assert_eq!(handled, Handled::Injected { task: door });
+    assert_eq!(handled, TriggerOutcome::Injected { task: door });
     assert_eq!(world.injected(door), ["make the door red"]);
     assert!(world.injected(wall).is_empty());
     assert_eq!(world.status(door), TaskStatus::Todo, "a plain injection moves nothing");
@@ -93,7 +93,7 @@ async fn small_talk_is_answered_without_a_task() {
     let talk = r#"{"decision":"small_talk","response":"Good morning!"}"#;
     let world = World::routed("replies: []", talk);
     let handled = world.say("good morning").await.unwrap();
-    assert_eq!(handled, Handled::Said { message: "Good morning!".to_owned() });
+    assert_eq!(handled, TriggerOutcome::Said { message: "Good morning!".to_owned() });
     assert!(world.store().tasks().list(&Filter::default()).unwrap().is_empty());
     assert_eq!(world.replies(), ["Good morning!"]);
 }
@@ -105,16 +105,22 @@ async fn when_the_router_fails_the_fallback_decides() {
     for nonsense in ["as an assistant I cannot", "{}", other, r#"{"decision":"small_talk"}"#] {
         let world = World::routed("replies: []", nonsense);
         let handled = world.say("build the shed").await.unwrap();
-        let Handled::Started { task, .. } = handled else { panic!("{nonsense}: {handled:?}") };
+        let TriggerOutcome::Started { task, .. } = handled else {
+            panic!("{nonsense}: {handled:?}")
+        };
         let row = world.store().tasks().get(task).unwrap().unwrap();
         assert_eq!(row.goal, "build the shed", "{nonsense}");
-        assert_eq!(world.say("in green").await.unwrap(), Handled::Injected { task }, "{nonsense}");
+        assert_eq!(
+            world.say("in green").await.unwrap(),
+            TriggerOutcome::Injected { task },
+            "{nonsense}"
+        );
         assert_eq!(world.routings(), 2, "one call per message");
     }
     let world = World::routed("replies: []", NEW);
     world.stage.server.next(windlass_testkit::Answer::error(500, "down"));
     let handled = world.say("build the shed").await.unwrap();
-    assert!(matches!(handled, Handled::Started { .. }), "{handled:?}");
+    assert!(matches!(handled, TriggerOutcome::Started { .. }), "{handled:?}");
 }
 
 /// ES-014: what begins with a slash is obeyed as it stands.
@@ -122,8 +128,8 @@ async fn when_the_router_fails_the_fallback_decides() {
 async fn slash_commands_go_around_the_router() {
     let world = World::routed("replies: []", "never asked");
     let task = world.task("count the sheep").await;
-    let said = |handled: Handled| match handled {
-        Handled::Said { message } => message,
+    let said = |handled: TriggerOutcome| match handled {
+        TriggerOutcome::Said { message } => message,
         other => panic!("{other:?}"),
     };
     let listed = said(world.say("/tasks").await.unwrap());
@@ -131,7 +137,7 @@ async fn slash_commands_go_around_the_router() {
     assert!(said(world.say("/help").await.unwrap()).contains("/steer"));
     assert!(said(world.say("/frobnicate now").await.unwrap()).contains("`/frobnicate`"));
     let steered = world.say("/steer only the black ones").await.unwrap();
-    assert_eq!(steered, Handled::Injected { task });
+    assert_eq!(steered, TriggerOutcome::Injected { task });
     world.say("/pause").await.unwrap();
     assert_eq!(world.status(task), TaskStatus::Paused);
     world.say("/stop enough").await.unwrap();
@@ -169,7 +175,7 @@ async fn what_is_said_to_a_task_that_has_ended_is_not_lost() {
     world.drive(task).await;
     let handled =
         world.coordinator().triggers().user_message_received(message.clone()).await.unwrap();
-    let Handled::Started { task: second, .. } = handled else { panic!("{handled:?}") };
+    let TriggerOutcome::Started { task: second, .. } = handled else { panic!("{handled:?}") };
     assert_eq!(store.tasks().get(second).unwrap().unwrap().goal, "and the window");
     assert_eq!(
         world.coordinator().triggers().user_message_received(message).await.unwrap(),

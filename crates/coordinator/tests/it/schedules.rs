@@ -2,7 +2,7 @@
 
 use jiff::SignedDuration;
 use windlass_coordinator::trigger::{Due, ScheduledTrigger};
-use windlass_coordinator::{CoordinatorLimits, Handled};
+use windlass_coordinator::{CoordinatorLimits, TriggerOutcome};
 use windlass_core::command::ResultStatus;
 use windlass_core::event::Event;
 use windlass_core::id::{ScheduleId, TaskId};
@@ -45,7 +45,7 @@ fn monitor(world: &World, task: TaskId) -> Schedule {
     }
 }
 
-async fn tick(world: &World) -> Vec<Handled> {
+async fn tick(world: &World) -> Vec<TriggerOutcome> {
     let ticked = world.coordinator().schedules().timer().tick().await.unwrap();
     ticked.done.into_iter().map(|(_, handled)| handled.unwrap()).collect()
 }
@@ -95,7 +95,7 @@ replies:
     let asked = world.stage.server.request_count();
 
     world.stage.advance(MINUTE);
-    assert_eq!(tick(&world).await, [Handled::Injected { task }]);
+    assert_eq!(tick(&world).await, [TriggerOutcome::Injected { task }]);
     assert!(tick(&world).await.is_empty(), "a run is one run");
     assert_eq!(world.coordinator().queue().ready().unwrap(), [task]);
     assert_eq!(world.drive(task).await.status, ResultStatus::Paused);
@@ -137,7 +137,7 @@ async fn a_monitor_whose_condition_never_holds_times_out() {
         world.drive(task).await;
         world.stage.advance(MINUTE);
         let handled = tick(&world).await;
-        assert!(matches!(handled[..], [Handled::Steered { .. }]), "{handled:?}");
+        assert!(matches!(handled[..], [TriggerOutcome::Steered { .. }]), "{handled:?}");
         assert_eq!(row(&world, task).status, status, "{action}");
         let ended = world.store().schedules().get(monitor.id).unwrap().unwrap();
         assert_eq!(ended.ended_reason.as_deref(), Some("its task has ended"));
@@ -159,7 +159,7 @@ async fn a_cron_schedule_starts_a_task_at_its_time() {
     assert_eq!(next, Some(at("2026-11-15T08:30:00Z")), "the loop sleeps until then");
     world.stage.set_clock(at("2026-11-15T08:30:00Z"));
     let handled = tick(&world).await;
-    let [Handled::Started { task, .. }] = handled[..] else { panic!("{handled:?}") };
+    let [TriggerOutcome::Started { task, .. }] = handled[..] else { panic!("{handled:?}") };
     let started = row(&world, task);
     assert_eq!(started.goal, "write the daily report");
     let queued = world.store().scheduler().get(task).unwrap().unwrap();
@@ -169,13 +169,13 @@ async fn a_cron_schedule_starts_a_task_at_its_time() {
     world.stage.set_clock(at("2026-11-16T08:30:00Z"));
     let handled = tick(&world).await;
     assert!(
-        matches!(&handled[..], [Handled::Nothing { reason }] if reason.contains("still lives"))
+        matches!(&handled[..], [TriggerOutcome::Nothing { reason }] if reason.contains("still lives"))
     );
     world.drive(task).await;
     let over = world.store().scheduler().get(task).unwrap().unwrap();
     assert_eq!(over.status, SchedulerStatus::Consumed, "whoever has the lock runs it");
     world.stage.set_clock(at("2026-11-17T08:30:00Z"));
-    assert!(matches!(tick(&world).await[..], [Handled::Started { .. }]));
+    assert!(matches!(tick(&world).await[..], [TriggerOutcome::Started { .. }]));
     assert_eq!(world.store().tasks().list(&Filter::default()).unwrap().len(), 2);
 }
 
@@ -193,7 +193,7 @@ async fn a_schedule_starts_no_more_tasks_than_autonomous_work_may() {
     for _hour in 1..=12 {
         world.stage.advance(MINUTE * 60);
         for (_, handled) in coordinator.schedules().timer().tick().await.unwrap().done {
-            if let Handled::Started { task, .. } = handled.unwrap() {
+            if let TriggerOutcome::Started { task, .. } = handled.unwrap() {
                 started.push(row(&world, task).created_at.to_string());
                 world.drive(task).await;
             }
@@ -246,7 +246,7 @@ async fn a_schedule_is_paused_resumed_and_removed() {
     assert!(tick(&world).await.is_empty());
     world.coordinator().schedules().resume(message.id).await.unwrap();
     world.stage.advance(MINUTE);
-    assert_eq!(tick(&world).await, [Handled::Injected { task }]);
+    assert_eq!(tick(&world).await, [TriggerOutcome::Injected { task }]);
     world.coordinator().schedules().remove(message.id).await.unwrap();
     assert!(world.coordinator().schedules().remove(message.id).await.is_err());
 

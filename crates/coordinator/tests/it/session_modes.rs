@@ -159,7 +159,7 @@ async fn the_end_of_a_unit_takes_back_only_what_was_for_it() {
     assert_eq!(talking.axes(), "chat | manual | trusted | smart");
 }
 
-/// MS-090: the end of a conversation that waits is no unit.
+/// MS-090: the end of a conversation that waits does not count as a unit.
 #[tokio::test]
 async fn a_clear_leaves_a_change_for_the_next_unit_to_it() {
     for line in ["/clear", "/stop"] {

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use windlass_coordinator::views::EntryStatus;
-use windlass_coordinator::{BoxFuture, CoordinatorLimits, Error, Handled, Lease, SubmitOptions};
+use windlass_coordinator::{
+    BoxFuture, CoordinatorLimits, Error, Lease, SubmitOptions, TriggerOutcome,
+};
 use windlass_core::event::Deadline;
 use windlass_core::id::SessionId;
 use windlass_core::schedule::{DeadlineAction, SchedulerStatus};
@@ -147,7 +149,7 @@ async fn a_message_that_has_to_wait_says_so() {
         world.stage.advance(SECOND);
     }
     let handled = world.say("more work").await.unwrap();
-    assert!(matches!(handled, Handled::Started { place: Some(1), .. }), "{handled:?}");
+    assert!(matches!(handled, TriggerOutcome::Started { place: Some(1), .. }), "{handled:?}");
     assert!(world.replies()[0].contains("queued, number 1 in line"), "{:?}", world.replies());
 }
 
@@ -209,7 +211,7 @@ async fn simultaneous_messages_of_a_session_are_serialized() {
     });
     let handled = tokio::join!(world.say("one"), world.say("two"), world.say("three"));
     let all = [handled.0.unwrap(), handled.1.unwrap(), handled.2.unwrap()];
-    let started = all.iter().filter(|one| matches!(one, Handled::Started { .. })).count();
+    let started = all.iter().filter(|one| matches!(one, TriggerOutcome::Started { .. })).count();
     assert_eq!(started, 1, "{all:?}");
     assert_eq!(world.store().tasks().list(&Filter::default()).unwrap().len(), 1);
     assert_eq!(world.stage.server.most_at_once(), 1);

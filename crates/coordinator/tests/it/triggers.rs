@@ -4,7 +4,7 @@ use windlass_coordinator::trigger::{
     ExternalEventReceived, HitlResponseReceived, TaskAction, TaskControlReceived, Trigger,
     TriggerStream,
 };
-use windlass_coordinator::{Error, Handled};
+use windlass_coordinator::{Error, TriggerOutcome};
 use windlass_core::command::ResultStatus;
 use windlass_core::id::{QuestionId, TaskId};
 use windlass_core::status::TaskStatus;
@@ -51,7 +51,7 @@ async fn an_answer_reaches_the_task_that_asked_and_counts_once() {
     for _ in 0..2 {
         let handled =
             coordinator.triggers().hitl_response_received(answer(question, "blue")).await.unwrap();
-        assert_eq!(handled, Handled::Injected { task });
+        assert_eq!(handled, TriggerOutcome::Injected { task });
     }
     let second =
         coordinator.triggers().hitl_response_received(answer(question, "red")).await.unwrap_err();
@@ -171,7 +171,7 @@ async fn a_cancel_ends_a_running_command() {
     };
     let (result, handled) = tokio::join!(world.drive(task), cancel);
     assert_eq!(result.status, ResultStatus::Cancelled);
-    assert!(matches!(handled, Handled::Steered { .. }));
+    assert!(matches!(handled, TriggerOutcome::Steered { .. }));
 }
 
 /// ES-085, MS-132: a retry of a failed task, once per command.
@@ -200,7 +200,7 @@ async fn a_result_is_handled_by_its_own_method() {
     let trigger = Trigger::read(TriggerStream::TaskResultReceived, &json).unwrap();
     for _ in 0..2 {
         let handled = world.coordinator().triggers().handle(trigger.clone()).await.unwrap();
-        assert!(matches!(handled, Handled::Nothing { .. }), "{handled:?}");
+        assert!(matches!(handled, TriggerOutcome::Nothing { .. }), "{handled:?}");
     }
     let entries = world.coordinator().sessions().view(world.session).unwrap().tasks;
     assert_eq!(entries[0].status.as_str(), "COMPLETED");

@@ -29,7 +29,7 @@ async fn a_question_of_a_sub_agent_shows_in_every_task_above() {
     let world = World::routed(SUB_AGENT_ASKS, "unused");
     let task = world.task("paint").await;
     world.drive(task).await;
-    let open = world.coordinator().inbox().below(task).unwrap();
+    let open = world.coordinator().inbox().open_in_tree(task).unwrap();
     let [asked] = open.as_slice() else { panic!("{open:?}") };
     assert_ne!(asked.row.task, task);
     assert_eq!(asked.sub_agent().unwrap().root_id, task);
@@ -38,6 +38,29 @@ async fn a_question_of_a_sub_agent_shows_in_every_task_above() {
     assert_eq!(next_action(&world, asked.row.task), answer);
     assert_eq!(world.coordinator().inbox().find(&task.to_string()).unwrap(), asked.row.question.id);
     assert_eq!(Totals::read(world.coordinator()).unwrap().questions, 1);
+}
+
+/// WF-018: what a sub-agent may do is its own, and its question says so.
+#[tokio::test]
+async fn allow_all_for_a_sub_agent_holds_for_it_alone() {
+    let replies = "
+match:
+  - task: publish it
+    replies: [{bash: git push}, {say: published}]
+replies:
+  - spawn_agent: {task: publish it}
+  - say: done
+";
+    let world = World::routed(replies, "unused");
+    let task = world.task("publish").await;
+    world.drive(task).await;
+    let inbox = world.coordinator().inbox();
+    let open = inbox.open_in_tree(task).unwrap();
+    let [asked] = open.as_slice() else { panic!("{open:?}") };
+    let offered = asked.row.question.allow_all_description().unwrap();
+    assert!(offered.contains("for this sub-agent or step only"), "{offered}");
+    inbox.answer(asked.row.question.id, "Allow All", "ada").await.unwrap();
+    assert!(world.coordinator().session(world.session).state().unwrap().rules.is_empty());
 }
 
 /// MS-125

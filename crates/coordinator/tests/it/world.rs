@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use windlass_coordinator::trigger::UserMessageReceived;
-use windlass_coordinator::{Coordinator, Error, Handled, SubmitOptions};
+use windlass_coordinator::{Coordinator, Error, SubmitOptions, TriggerOutcome};
 use windlass_core::command::{TaskCommand, TaskResult};
 use windlass_core::event::{Event, Record};
 use windlass_core::id::{SessionId, TaskId};
@@ -68,7 +68,7 @@ impl World {
     }
 
     /// Says something in the session.
-    pub async fn say(&self, text: &str) -> Result<Handled, Error> {
+    pub async fn say(&self, text: &str) -> Result<TriggerOutcome, Error> {
         self.coordinator().triggers().user_message_received(self.message(text)).await
     }
 

@@ -55,7 +55,7 @@ mod tests {
 
     /// MS-024
     #[test]
-    fn an_accepted_plan_is_built_with_the_chosen_profile_by_the_smart_model() {
+    fn an_accepted_plan_is_built_as_chosen_by_the_smart_model() {
         let accepted = |how| planning().for_accepted_plan(how).to_string();
         assert_eq!(accepted(Acceptance::Autonomous), "build | autonomous | normal | smart");
         assert_eq!(accepted(Acceptance::Supervised), "build | manual | normal | smart");

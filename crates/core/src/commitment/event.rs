@@ -51,7 +51,7 @@ pub struct CommitmentOpened {
     /// The directory that it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
-    /// Whose it is, where somebody said so.
+    /// The user that it belongs to, where one is named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -73,7 +73,7 @@ pub struct EvidenceCaptured {
     pub key: Option<String>,
 }
 
-/// It was handed in.
+/// It was submitted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommitmentSubmitted {
     pub by: Party,

@@ -28,7 +28,7 @@ pub enum Refusal {
     AlreadyClaimed { id: CommitmentId, by: Party },
     #[error("`{id}` is {state}, so it cannot be {wanted}")]
     WrongState { id: CommitmentId, state: CommitmentState, wanted: &'static str },
-    #[error("`{id}` is claimed by `{by}`, and only they can hand it in")]
+    #[error("`{id}` is claimed by `{by}`, and only they can submit it")]
     NotTheClaimer { id: CommitmentId, by: Party },
     #[error("`{id}` has no evidence, so it cannot be submitted")]
     NoEvidence { id: CommitmentId },
@@ -75,7 +75,7 @@ impl Commitment {
             }
             Order::Reject(reason) => {
                 self.check_verdict(by, &reason, "rejected")?;
-                filled("the reason of a rejection", &reason)?;
+                require_text("the reason of a rejection", &reason)?;
                 CommitmentEvent::Rejected(CommitmentRejected { by: party, reason, key })
             }
             Order::Release(reason) => {
@@ -91,7 +91,8 @@ impl Commitment {
                 Err(Refusal::AlreadyClaimed { id: self.id, by: by.clone() })
             }
             (_, CommitmentState::Open) => Ok(()),
-            _ => Err(self.wrong_state("claimed")),
+            (None, CommitmentState::Claimed | CommitmentState::Submitted)
+            | (_, CommitmentState::Approved) => Err(self.wrong_state("claimed")),
         }
     }
 
@@ -125,7 +126,7 @@ impl Commitment {
         let own = |party: &Option<Party>| party.as_ref() == Some(&by.party);
         let own_work = |how| Refusal::OwnWork { id: self.id, how, by: by.party.clone() };
         match self.state {
-            // Said before the state: it does not become theirs to judge by being handed in.
+            // Said before the state: it does not become theirs to judge by being submitted.
             CommitmentState::Claimed | CommitmentState::Submitted if own(&self.claimed_by) => {
                 Err(own_work("claimed"))
             }
@@ -156,7 +157,7 @@ impl Commitment {
 
 /// Whether a title and a body can be those of a commitment.
 pub fn check_title(title: &str, body: &str) -> Result<(), Refusal> {
-    filled("the title", title)?;
+    require_text("the title", title)?;
     short("the body", body)?;
     let size = title.chars().count();
     match size <= MAX_TITLE_CHARS {
@@ -194,7 +195,7 @@ pub fn check_evidence(
     }
 }
 
-fn filled(what: &'static str, text: &str) -> Result<(), Refusal> {
+fn require_text(what: &'static str, text: &str) -> Result<(), Refusal> {
     match text.trim().is_empty() {
         true => Err(Refusal::Empty { what }),
         false => Ok(()),

@@ -39,7 +39,6 @@ pub struct ToolCall {
 pub struct ToolResult {
     pub call: CallId,
     pub tool: String,
-    /// What it came to.
     #[serde(flatten)]
     pub outcome: Outcome,
     /// How long it took.
@@ -82,7 +81,7 @@ impl Words for ToolResult {
             (None, CallEnding::Ok) => "ok".to_owned(),
             (None, ending) => ending.to_string(),
         };
-        // Its own name stands in front.
+        // Its own name is shown in front.
         let text = self.outcome.display_text();
         let printed = match text.strip_prefix(self.tool.as_str()) {
             Some(rest) => rest.trim_start_matches([':', ' ']),

@@ -75,7 +75,7 @@ impl Words for LlmResponse {
             if calls.is_empty() { String::new() } else { format!("[{}] ", calls.join(", ")) };
         let used = tokens(self.usage.input_tokens + self.usage.output_tokens);
         let thought = self.reasoning.as_ref().map(Reasoning::text).unwrap_or_default();
-        // What it thinks stands for a text where there is none.
+        // Its reasoning is shown if the reply has no text.
         let text = match (self.text.trim(), thought.trim()) {
             ("", "") => String::new(),
             ("", thought) => format!(": (thinks) {thought}"),

@@ -22,7 +22,7 @@ use crate::session::{AxesChange, Scope, Source};
 use crate::status::{StatusReason, TaskStatus};
 use crate::string_enum;
 
-use super::{Note, Words, WorkflowPart};
+use super::{Event, Note, Words, WorkflowPart};
 
 string_enum! {
     /// Who drives a task.
@@ -37,8 +37,11 @@ string_enum! {
 /// The task exists.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TaskCreated {
-    /// What was handed in.
+    /// What was submitted.
     pub command: TaskCommand,
+    /// What people read in place of the goal, where that carries more than was typed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown_goal: Option<String>,
     /// What its goal shows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pictures: Vec<Picture>,
@@ -67,18 +70,18 @@ pub struct TaskCreated {
     /// What it may cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_budget: Option<f64>,
-    /// Whose it is, when somebody said so.
+    /// The user that it belongs to, where one is named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_id: Option<String>,
     /// When it must be finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Deadline>,
-    /// What happens when the model server stays away, where neither the command nor the configuration says.
+    /// What happens when the model server does not answer, where neither the command nor the configuration says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outage: Option<Outage>,
     /// The ended task whose conversation it continues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub continues: Option<Box<Continued>>,
+    pub continues: Option<Box<Continuation>>,
     /// Whether a person talks with it: its final reply waits for the next message.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub conversation: bool,
@@ -102,6 +105,7 @@ impl TaskCreated {
         driver: Driver,
     ) -> Self {
         Self {
+            shown_goal: None,
             pictures: Vec::new(),
             parent: None,
             root: command.task_id,
@@ -125,12 +129,25 @@ impl TaskCreated {
         }
     }
 
-    /// What happens when the model server stays away, unless somebody has chosen otherwise.
+    /// What people read of its goal.
+    pub fn goal_for_people(&self) -> &str {
+        self.shown_goal.as_deref().unwrap_or(&self.command.goal)
+    }
+
+    /// What happens when the model server does not answer, unless somebody has chosen otherwise.
     pub fn outage_by_origin(&self) -> Outage {
         self.outage.unwrap_or(match self.driver {
             Driver::Foreground => Outage::Park,
             Driver::Service => Outage::Fail,
         })
+    }
+}
+
+impl Event {
+    /// What a task was created with; a journal begins with it, and no other event has it.
+    pub fn created(&self) -> Option<&TaskCreated> {
+        let Self::TaskCreated(created) = self else { return None };
+        Some(created)
     }
 }
 
@@ -158,7 +175,7 @@ impl TaskCreated {
 /// The task that a follow-up continues, and what its state takes over from it. The conversation itself is in
 /// the first `agent_start`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Continued {
+pub struct Continuation {
     pub task: TaskId,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<WorkingPlan>,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::id::TaskId;
+use crate::id::{QuestionId, TaskId};
 use crate::message::Usage;
 use crate::status::StatusReason;
 use crate::string_enum;
@@ -245,9 +245,15 @@ pub struct RunnerReported {
     /// What it printed since the last report (WF-008).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
-    /// What it used in all, said once at its end.
+    /// The question whose answer it has got.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivered: Option<QuestionId>,
+    /// What it used since the last report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+    /// The runner that used it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runner: Option<String>,
 }
 
 impl Words for StepStarted {
@@ -295,6 +301,12 @@ impl Words for MergeChanged {
             true => String::new(),
             false => format!(": {}", self.files.join(", ")),
         };
+        if self.state == MergeState::Merged && self.old == self.new {
+            return format!(
+                "merge of {} into {}: there was nothing to merge",
+                self.branch, self.target
+            );
+        }
         format!("merge of {} into {}: {}{files}", self.branch, self.target, self.state)
     }
 
@@ -306,6 +318,13 @@ impl Words for MergeChanged {
 impl Words for RunnerReported {
     fn words(&self) -> String {
         let said = [&self.activity, &self.session, &self.output];
-        said.into_iter().flatten().next().cloned().unwrap_or_default()
+        let said = said.into_iter().flatten().next().cloned();
+        let delivered = || self.delivered.map(|question| format!("has its answer ({question})"));
+        said.or_else(delivered).unwrap_or_default()
+    }
+
+    fn note(&self) -> Option<Note> {
+        let output = self.output.as_deref()?.trim();
+        (!output.is_empty()).then(|| Note::new(output)).flatten()
     }
 }

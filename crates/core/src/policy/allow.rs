@@ -1,4 +1,4 @@
-//! Rules people give: what is never run, what is allowed, and approvals of one call.
+//! Rules people give: what is never run, and what is allowed.
 //!
 //! Invariants:
 //! - A rule matches the structure of *every* command in an analysis, so `npm test; rm x` is not covered
@@ -6,18 +6,17 @@
 //! - No session rule covers what destroys, what cannot be read, or what touches production. A standing rule
 //!   covers what touches production where it names the whole command, and what destroys where every path lies
 //!   inside the workspace; never what cannot be read or is catastrophic.
-//! - An approval is good for one call with the same arguments in the same directory.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use super::analysis::{CommandAnalysis, ShellCommand};
 use super::class::{Assessment, Class, Risk};
 use super::decide::{Decision, Rules, can_be_session_allowed, decide, effective_class};
 use super::pattern::Pattern;
 use crate::axes::Axes;
+use crate::hash::sha256;
 
 /// An entry of the denylist.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,11 +106,11 @@ fn stands_for(rule: &Pattern, command: &ShellCommand) -> bool {
     }
 }
 
-/// A session's allow rule: what `Allow All` grants until the session ends or it is revoked.
+/// What `Allow All` grants until it is revoked.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum AllowRule {
-    /// Every call of one class.
+    /// Commands of one class or less, and calls of other tools of exactly that class.
     Class { class: Class },
     /// Commands that start with these words.
     Command {
@@ -138,7 +137,7 @@ impl AllowRule {
             return None;
         }
         let acting: Vec<&ShellCommand> =
-            analysis.flat().into_iter().filter(|command| !only_looks(command)).collect();
+            analysis.flat().into_iter().filter(|command| !only_reads(command)).collect();
         let named = |command: &&ShellCommand| match is_raised(command) {
             true => command.words.iter().cloned().collect::<Option<_>>().unwrap_or_default(),
             false => prefix(command),
@@ -183,32 +182,57 @@ impl AllowRule {
             }
     }
 
-    /// What the rule grants, in words to be shown before it is given.
-    pub fn describe(&self) -> String {
-        let limits = "never what destroys, touches production or cannot be read";
+    /// What the rule grants and where it holds, in words to be shown before it is given.
+    pub fn describe(&self, scope: RuleScope) -> String {
+        let place = match scope {
+            RuleScope::Session => "for this session",
+            RuleScope::Child => "for this sub-agent or step only",
+        };
+        format!("{}, {place}; {LIMITS}", self.granted_words())
+    }
+
+    fn granted_words(&self) -> String {
         match self {
-            Self::Class { class } => {
-                format!("every command of class `{class}` or less, for this session; {limits}")
-            }
+            Self::Class { class } => format!(
+                "every command of class `{class}` or less, and every tool call of class `{class}`"
+            ),
             Self::Command { words } => format!(
-                "every command that starts with `{}`, alone or with commands that only look, for this \
-                 session; {limits}",
+                "every command that starts with `{}`, alone or with commands that only look",
                 words.join(" ")
             ),
-            Self::Tool { tool, class } => {
-                format!("every call of `{tool}` up to class `{class}`, for this session; {limits}")
-            }
+            Self::Tool { tool, class } => format!("every call of `{tool}` up to class `{class}`"),
         }
     }
 }
 
 impl fmt::Display for AllowRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.describe())
+        write!(f, "{}; {LIMITS}", self.granted_words())
     }
 }
 
-fn only_looks(command: &ShellCommand) -> bool {
+/// What no allow rule covers.
+const LIMITS: &str = "never what destroys, touches production or cannot be read";
+
+/// Where an allow rule holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RuleScope {
+    /// In the session: for its tasks of now and later, without the agents below them.
+    #[default]
+    Session,
+    /// For the one task below another that asked: a sub-agent, or a step of a workflow.
+    Child,
+}
+
+impl RuleScope {
+    /// Whether it is the session's, as for every question that does not say it.
+    pub(super) fn is_session(&self) -> bool {
+        *self == Self::Session
+    }
+}
+
+fn only_reads(command: &ShellCommand) -> bool {
     command.assessment.class == Class::Read && command.assessment.risk == Risk::Low
 }
 
@@ -223,7 +247,7 @@ fn is_exactly(command: &ShellCommand, words: &[String]) -> bool {
 }
 
 fn covers(analysis: &CommandAnalysis, named: impl Fn(&ShellCommand) -> bool) -> bool {
-    analysis.flat().into_iter().all(|command| only_looks(command) || named(command))
+    analysis.flat().into_iter().all(|command| only_reads(command) || named(command))
 }
 
 fn starts_with(command: &ShellCommand, words: &[String]) -> bool {
@@ -248,34 +272,7 @@ fn prefix(command: &ShellCommand) -> Vec<String> {
     }
 }
 
-/// A person's permission for one call, and for no other.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Approval {
-    /// The call's id.
-    pub call_id: String,
-    /// [`arguments_hash`] of the call's arguments.
-    pub arguments_hash: String,
-    /// The working directory the call would run in.
-    pub directory: String,
-}
-
-impl Approval {
-    /// The approval that would fit this call.
-    pub fn of(call_id: &str, arguments: &str, directory: &str) -> Self {
-        Self {
-            call_id: call_id.to_owned(),
-            arguments_hash: arguments_hash(arguments),
-            directory: directory.to_owned(),
-        }
-    }
-
-    /// Whether it is an approval of exactly this call.
-    pub fn fits(&self, call_id: &str, arguments: &str, directory: &str) -> bool {
-        *self == Self::of(call_id, arguments, directory)
-    }
-}
-
 /// The hash that binds an approval to a call's arguments, byte for byte.
 pub fn arguments_hash(arguments: &str) -> String {
-    Sha256::digest(arguments.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    sha256(arguments)
 }

@@ -193,6 +193,11 @@ impl CommandAnalysis {
         worst.all(|command| command.removes_in_workspace())
     }
 
+    /// Whether whoever lets it run has approved that it touches production, such as an agent's rules.
+    pub fn is_production(&self) -> bool {
+        self.flat().iter().any(|command| command.assessment.class == Class::Production)
+    }
+
     /// Adds something that was found beside its text.
     pub fn add(&mut self, command: String, assessment: Assessment) {
         let worst = &mut self.assessment;

@@ -1,11 +1,11 @@
-//! The decision table and what is laid over it, in order.
+//! The decision table and what changes its decisions, in order.
 //!
 //! Invariants:
 //! - Total: every class under every profile has its answer in the table; there is no default arm.
-//! - Nothing that is denied is lifted except by `[policy] allow`, and that only below destructive; and removal
-//!   inside the workspace, which a person may want to be asked about.
-//! - Nothing of HIGH risk is allowed without a person, except publishing in `unrestricted` (ES-252). A standing
-//!   rule counts as a person's decision, made in advance.
+//! - What the table denies stays denied, with three exceptions: `[policy] allow` lifts a denial below destructive,
+//!   an auditor may run tests, and a person may choose to be asked about removal inside the workspace.
+//! - Nothing of HIGH risk is allowed without a person, except publishing in `unrestricted` (ES-252). A rule (standing,
+//!   of a session, or `[policy] allow`) is a person's decision, made in advance.
 //! - In a work mode that is read-only nothing with an effect runs, whoever allowed it. The one exception is an
 //!   auditor, who runs tests and linters while reviewing.
 
@@ -59,7 +59,7 @@ string_enum! {
     }
 }
 
-/// What is laid over the table; facts that the caller has matched against this very call.
+/// What changes the table's decision: facts that the caller has matched against this call.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     /// The reason of the denylist entry that matches, if one does.
@@ -102,7 +102,18 @@ pub fn decide(call: &Assessment, axes: &Axes, rules: &Rules) -> Verdict {
     let (mut decision, mut by) = (by_profile(class, profile), Layer::Profile);
     let mut reason = match class {
         Class::Catastrophic => format!("denied under every profile: {}", call.reason),
-        _ => format!("{} under profile `{profile}`: {}", call.class, call.reason),
+        Class::Read
+        | Class::Note
+        | Class::Ledger
+        | Class::Edit
+        | Class::Delegate
+        | Class::LocalCommand
+        | Class::Test
+        | Class::Build
+        | Class::Publish
+        | Class::Production
+        | Class::Destructive
+        | Class::Opaque => format!("{} under profile `{profile}`: {}", call.class, call.reason),
     };
     if rules.asks_removal && class == Class::Catastrophic {
         decision = by_profile(Class::Destructive, profile);

@@ -22,7 +22,7 @@ pub struct Denial {
     pub reason: String,
     /// What to try instead, best first.
     pub suggestions: Vec<String>,
-    /// Whether the same goal may be reached with another call of this tool.
+    /// Whether another call of this tool may succeed.
     pub can_retry: bool,
 }
 
@@ -52,8 +52,8 @@ impl Denial {
             Some(comment) => format!("the user denied it: {comment}"),
             None => "the user denied it".to_owned(),
         };
-        let without = Advice::ByPerson.lines().map(str::to_owned);
-        let suggestions = without.chain(suggestions(tool, call, Layer::Approval)).collect();
+        let general = Advice::ByPerson.lines().map(str::to_owned);
+        let suggestions = general.chain(suggestions(tool, call, Layer::Approval)).collect();
         Self { tool: tool.to_owned(), reason, suggestions, can_retry: false }
     }
 

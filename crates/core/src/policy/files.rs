@@ -72,7 +72,7 @@ pub fn is_secret(path: &str) -> bool {
     // `.key` is more often a filter of `jq` than the name of a file.
     let nameless = name.starts_with('.');
     let applies = |pattern: &&&str| !(nameless && pattern.starts_with('*'));
-    SECRET_NAMES.iter().filter(applies).any(|pattern| named(pattern, name))
+    SECRET_NAMES.iter().filter(applies).any(|pattern| matches_part(pattern, name))
         || is_among_secrets(&parts)
 }
 
@@ -89,14 +89,16 @@ fn is_public(name: &str) -> bool {
 }
 
 /// Whether a part is what a pattern means, or is a glob that may stand for it.
-fn named(pattern: &str, part: &str) -> bool {
+fn matches_part(pattern: &str, part: &str) -> bool {
     glob(pattern, &part.to_ascii_lowercase()) || (has_glob(part) && glob(part, pattern))
 }
 
 fn is_among_secrets(parts: &[&str]) -> bool {
-    // A search of a home directory asks this for every file in it, so nothing is allocated.
+    // A search of a home directory asks this for every file in it: nothing is allocated, and names are searched for
+    // globs once, not once for each pattern.
+    let may_be_glob = parts.iter().any(|part| has_glob(part));
     let is_meant = |(part, wanted): (&&str, &str)| {
-        part.eq_ignore_ascii_case(wanted) || has_glob(part) && glob(part, wanted)
+        part.eq_ignore_ascii_case(wanted) || may_be_glob && has_glob(part) && glob(part, wanted)
     };
     SECRET_DIRECTORIES.iter().any(|directory| {
         let wanted = || directory.split('/');

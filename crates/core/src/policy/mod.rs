@@ -10,15 +10,15 @@ pub mod pattern;
 pub mod files;
 pub mod analysis;
 pub mod allow;
-pub mod given;
+pub mod rule_set;
 pub mod permission_request;
 pub mod denial;
 
-pub use allow::{AllowRule, Approval, DenyRule};
+pub use allow::{AllowRule, DenyRule, RuleScope};
 pub use analysis::{Arrival, ArrivalSource, CommandAnalysis, GitSource, Script, ShellCommand, Via};
 pub use class::{Assessment, Class, Risk};
 pub use decide::{Decision, Layer, Rules, Verdict, decide};
 pub use denial::Denial;
-pub use given::{GivenRules, ScopeRules, WorkspaceRemoval};
 pub use pattern::Pattern;
 pub use permission_request::{PermissionPart, PermissionRequest};
+pub use rule_set::{RuleSet, ScopeRules, WorkspaceRemoval};

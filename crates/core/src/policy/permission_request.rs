@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::allow::RuleScope;
 use super::analysis::{CommandAnalysis, ShellCommand};
 use super::class::{Assessment, Class, Risk};
 use super::decide::{Layer, Rules, decide};
@@ -27,6 +28,9 @@ pub struct PermissionRequest {
     /// What is different from when the person was asked about this call before, in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
+    /// Where a rule from `Allow All` would hold.
+    #[serde(default, skip_serializing_if = "RuleScope::is_session")]
+    pub rule_scope: RuleScope,
 }
 
 /// One command that raised a question.
@@ -57,6 +61,7 @@ impl PermissionRequest {
             by,
             parts: analysis.map(|analysis| parts(analysis, axes)).unwrap_or_default(),
             changed: Vec::new(),
+            rule_scope: RuleScope::Session,
         }
     }
 

@@ -6,9 +6,9 @@ use std::fmt;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
 use super::answers::{comment_after, is_no, is_yes};
+use crate::hash::sha256;
 
 /// Answers to a plan question; any other text is a comment to revise it by.
 pub const PLAN_OPTIONS: [&str; 3] = ["Accept", "Accept and run autonomously", "Revise"];
@@ -40,7 +40,7 @@ impl Eq for ProposedPlan {}
 impl ProposedPlan {
     /// The hash that binds an acceptance to a plan's text. Space around the text does not count.
     pub fn digest_of(text: &str) -> String {
-        Sha256::digest(text.trim().as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+        sha256(text.trim())
     }
 }
 

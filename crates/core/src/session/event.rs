@@ -54,7 +54,7 @@ pub struct SessionRecord {
 pub struct SessionCreated {
     /// The axes it starts with.
     pub axes: Axes,
-    /// Whose it is, when somebody said so.
+    /// The user that it belongs to, where one is named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_id: Option<String>,
     /// The directory that its tasks work in, where that is a person's own.

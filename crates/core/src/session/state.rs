@@ -25,7 +25,7 @@ pub struct SessionState {
     /// Changes that wait for their scope, oldest first.
     pub pending: Vec<ModeRequested>,
     /// A change that is for one unit, and in force.
-    pub borrowed: Option<Borrowed>,
+    pub borrowed: Option<TemporaryChange>,
     /// The model that a person has named; it wins over the model mode (MS-073).
     pub model: Option<String>,
     /// What people have allowed for the session.
@@ -48,7 +48,7 @@ pub enum Boundary {
 
 /// A change that is for one unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Borrowed {
+pub struct TemporaryChange {
     pub change: ChangeId,
     /// The axes that it set and that nobody has changed since, as they were before it.
     pub back: AxesChange,
@@ -105,10 +105,17 @@ impl SessionState {
                 // Of two such changes of one axis, the first knows what was there before.
                 let earlier = before.map(|before| before.back).unwrap_or_default();
                 let back = earlier.or(AxesChange::between(&changed.to, &changed.from));
-                Some(Borrowed { change, back })
+                Some(TemporaryChange { change, back })
             }
             // What is changed for good is not taken back, also where it was the same already.
-            _ => before.map(|before| Borrowed {
+            (None, _)
+            | (
+                Some(_),
+                Scope::Now
+                | Scope::AfterCurrentTool
+                | Scope::AfterCurrentUnit
+                | Scope::NextMilestone,
+            ) => before.map(|before| TemporaryChange {
                 back: before.back.without(&changed.named_axes()),
                 ..before
             }),
@@ -172,7 +179,7 @@ impl SessionState {
     }
 
     /// Takes back what a change for one unit has set, where nobody has changed it since.
-    fn reversal(&self, borrowed: &Borrowed, task: TaskId) -> ModeChanged {
+    fn reversal(&self, borrowed: &TemporaryChange, task: TaskId) -> ModeChanged {
         let back = borrowed.back;
         ModeChanged {
             from: self.axes,

@@ -65,9 +65,44 @@ fn a_backslash_is_doubled_only_before_what_reads_as_an_escape() {
 }
 
 #[test]
+fn what_is_escaped_already_is_not_escaped_again() {
+    let once = shown("git push '\u{1b}]0;'");
+    assert_eq!(shown_once(&once), once);
+    assert_eq!(shown_once("a\u{202e}b"), r"a\u{202E}b");
+}
+
+#[test]
 fn letters_that_look_latin_are_escaped_in_a_latin_word() {
     assert_eq!(shown("cоpy сору"), r"c\u{43E}py сору");
     assert_eq!(shown("e\u{301} \u{37e}"), r"e\u{301} \u{37E}");
+}
+
+#[test]
+fn of_characters_that_are_the_same_by_definition_one_is_escaped() {
+    assert_eq!(
+        (shown("\u{929}").as_str(), shown("\u{928}\u{93c}").as_str()),
+        ("\u{929}", "\u{928}\\u{93C}")
+    );
+    assert_eq!(
+        shown("\u{958} \u{fe8d} \u{5d1}\u{5bc}\u{5b0}"),
+        "\\u{958} \\u{FE8D} \u{5d1}\u{5bc}\\u{5B0}"
+    );
+    assert_eq!(shown("a\u{2010}b\u{2212}c\u{2044}d"), "a\\u{2010}b\\u{2212}c\\u{2044}d");
+    assert_eq!(shown("cօpy հայերեն"), "c\\u{585}py հայերեն");
+    for plain in ["தமிழ் ொ", "বাংলা কো", "עברית", "العربية", "한국어", "हिन्दी"]
+    {
+        assert_eq!(shown(plain), plain);
+    }
+}
+
+#[test]
+fn marks_that_pile_up_are_escaped() {
+    let one = "\u{e01}\u{e47}";
+    assert_eq!(shown(one), one);
+    assert_eq!(shown("\u{e01}\u{e47}\u{e47}"), "\u{e01}\u{e47}\\u{E47}");
+    let pile = format!("a{}", "\u{483}\u{610}".repeat(50));
+    let unescaped = shown(&pile).chars().filter(|char| !char.is_ascii()).count();
+    assert!(unescaped <= MAX_MARKS, "{}", shown(&pile));
 }
 
 #[test]
@@ -99,6 +134,7 @@ fn tricky() -> impl Strategy<Value = String> {
         2 => r"\\{1,3}(x1b|x2|u\{202E\}|u\{\}|n)?",
         2 => "[ \t\n⇥]{1,3}",
         2 => "[a-cаеx0-9u{}é漢]",
+        2 => "[\u{928}\u{929}\u{93c}\u{951}\u{958}\u{9be}\u{9c7}\u{9cb}\u{5b0}\u{5bc}\u{5d1}\u{627}\u{653}\u{622}]{1,3}",
         1 => any::<char>().prop_map(String::from),
     ];
     prop::collection::vec(part, 0..12).prop_map(|parts| parts.concat())
@@ -117,6 +153,15 @@ proptest! {
     fn names_of_files_never_look_the_same(name in prop::collection::vec(any::<u8>(), 0..12)) {
         let shown = shown_path(Path::new(OsStr::from_bytes(&name)));
         prop_assert_eq!(read_back(&shown), name);
+    }
+
+    #[test]
+    fn what_is_shown_is_in_normal_form(one in tricky(), other in tricky()) {
+        prop_assert!(NFC.is_normalized(&shown(&one)), "{:?}", shown(&one));
+        // So two texts that a normalization makes one do not look the same either.
+        let normal = NFC.normalize(&one).into_owned();
+        prop_assert_eq!(one == normal, shown(&one) == NFC.normalize(&shown(&normal)).into_owned());
+        prop_assert_eq!(one == other, NFC.normalize(&shown(&one)) == NFC.normalize(&shown(&other)));
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub enum Flush {
 
 /// A compaction that began and has not ended.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Compacting {
+pub struct OpenCompaction {
     /// How it began.
     pub start: CompactionStart,
     /// What the summarizer has answered so far.
@@ -36,7 +36,7 @@ pub struct CompactionState {
     /// Whether notes are saved.
     pub flush: Flush,
     /// The one under way.
-    pub compacting: Option<Compacting>,
+    pub compacting: Option<OpenCompaction>,
     /// Whether nothing was answered since the last compaction.
     pub fresh: bool,
     /// Whether a compaction was forced by the provider and nothing was answered since.
@@ -87,7 +87,7 @@ impl CompactionState {
     pub fn on_start(&mut self, start: &CompactionStart) {
         self.flush = Flush::Done;
         self.forced |= start.trigger == Trigger::ContextLength;
-        self.compacting = Some(Compacting { start: start.clone(), progress: Vec::new() });
+        self.compacting = Some(OpenCompaction { start: start.clone(), progress: Vec::new() });
     }
 
     /// The summarizer answered.

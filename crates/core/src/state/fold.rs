@@ -11,6 +11,7 @@ use crate::event::{
     AgentStart, CompactionEnd, LlmResponse, ModeChanged, PromptChanged, StatusChanged,
     SubAgentComplete, ToolResult, VerificationEnded,
 };
+use crate::guard::CallResult;
 use crate::injection::{Control, Injection};
 use crate::message::ToolRequest;
 use crate::outcome::{CallEnding, Fact};
@@ -34,7 +35,7 @@ impl TaskState {
         self.sandbox.working_directory = before.working_directory;
     }
 
-    /// A change that the health check made is taken back when nothing is wrong any more; any other change is somebody's
+    /// A change that the health check made is taken back when nothing is wrong; any other change is somebody's
     /// decision.
     pub(super) fn on_mode_change(&mut self, changed: &ModeChanged) {
         self.before_repair = match (changed.to.work_mode, changed.source) {
@@ -42,7 +43,14 @@ impl TaskState {
                 self.before_repair.or(Some((changed.from, self.role)))
             }
             (WorkMode::Repair, _) => self.before_repair,
-            _ => None,
+            (
+                WorkMode::Chat
+                | WorkMode::Plan
+                | WorkMode::Build
+                | WorkMode::Review
+                | WorkMode::Research,
+                _,
+            ) => None,
         };
         self.axes = changed.to;
         self.role = changed.role;
@@ -91,7 +99,7 @@ impl TaskState {
         self.sandbox.kind = None;
         self.spending.on_segment_start();
         self.attempts.started = true;
-        self.attempts.model = Some(start.model.clone());
+        self.attempts.on_model(&start.model);
         self.attempts.segment = Some(Segment { last_event: at, worked_ms: 0 });
     }
 
@@ -100,7 +108,7 @@ impl TaskState {
         self.skills.in_prompt = changed.skills.clone();
         self.prompt_axes = Some(changed.axes);
         self.prompt_role = changed.role;
-        self.attempts.model = Some(changed.model.clone());
+        self.attempts.on_model(&changed.model);
     }
 
     pub(super) fn on_compaction_end(&mut self, end: &CompactionEnd) {
@@ -115,12 +123,16 @@ impl TaskState {
         self.spending.on_usage(usage);
         self.spending.own_turns += 1;
         self.attempts.on_reply();
+        self.attempts.was_answered = true;
         self.plan_review.revised = None;
         self.verification.forget();
         self.spending.last_tokens = usage.input_tokens + usage.output_tokens;
         // What an agent says when it has saved its notes is not its final reply.
-        let flushing = self.compaction.on_reply(!response.calls.is_empty());
-        self.last_reply.on_reply(response, flushing);
+        if self.compaction.on_reply(!response.calls.is_empty()) {
+            self.last_reply.on_flush_reply(response);
+        } else {
+            self.last_reply.on_reply(response);
+        }
     }
 
     pub(super) fn on_sub_agent_end(&mut self, complete: &SubAgentComplete) {
@@ -183,12 +195,14 @@ impl TaskState {
         if let Some(cut) = &result.outcome.truncated {
             self.files.outputs.push(cut.full_output_path.clone());
         }
-        let ending = result.outcome.ending;
-        let failed = matches!(ending, CallEnding::Error | CallEnding::Denied | CallEnding::Unknown);
+        let ending = match result.outcome.ending {
+            CallEnding::Error | CallEnding::Denied | CallEnding::Unknown => CallResult::Failure,
+            CallEnding::Ok | CallEnding::Cancelled => CallResult::Success,
+        };
         // What is refused while notes are saved says nothing about the work.
         if !flushing {
             let said = hash_of(result.outcome.comparable());
-            self.guard.on_call(&result.tool, canonical_hash(&call.request), said, failed);
+            self.guard.on_call(&result.tool, canonical_hash(&call.request), said, ending);
         }
         Ok(())
     }
@@ -234,6 +248,8 @@ impl TaskState {
             Some(Control::Grant { rule }) => self.allow(rule),
             // The journal has a `mode_changed` in its place.
             Some(Control::ChangeAxes { .. }) => {}
+            // The context has it.
+            Some(Control::Steer { .. }) => {}
             // What a person said first counts.
             Some(Control::Expire { action }) if self.signal.is_none() => {
                 self.signal = Some(Signal::Expired(*action, injection.content.clone()));

@@ -62,15 +62,20 @@ impl LastReply {
         })
     }
 
-    /// A new reply takes the place of the last one. While notes are saved, none is final.
-    pub(super) fn on_reply(&mut self, response: &LlmResponse, flushing: bool) {
-        let last = response.calls.is_empty() && !flushing;
+    /// A reply while notes are saved takes the place of the last one. It is never final.
+    pub(super) fn on_flush_reply(&mut self, response: &LlmResponse) {
+        (self.final_text, self.unfinished) = (None, None);
+        self.open(&response.calls);
+    }
+
+    /// A new reply takes the place of the last one.
+    pub(super) fn on_reply(&mut self, response: &LlmResponse) {
         let (so_far, times) = match self.unfinished.take() {
             Some(Unfinished::Cut { text, times }) => (text, times),
             Some(Unfinished::Withheld) | None => (String::new(), 0),
         };
         (self.final_text, self.unfinished) = match response.finish {
-            _ if !last => (None, None),
+            _ if !response.calls.is_empty() => (None, None),
             Finish::Stop | Finish::ToolCalls => (Some(so_far + &response.text), None),
             Finish::Length => {
                 let text = so_far + &response.text;
@@ -78,11 +83,13 @@ impl LastReply {
             }
             Finish::ContentFilter => (None, Some(Unfinished::Withheld)),
         };
-        self.open_calls = response
-            .calls
-            .iter()
-            .map(|request| OpenCall { request: request.clone(), stage: Stage::Waiting })
-            .collect();
+        self.open(&response.calls);
+    }
+
+    fn open(&mut self, calls: &[ToolRequest]) {
+        let open =
+            |request: &ToolRequest| OpenCall { request: request.clone(), stage: Stage::Waiting };
+        self.open_calls = calls.iter().map(open).collect();
     }
 
     /// A call that an event names.

@@ -27,6 +27,8 @@ pub struct Attempts {
     pub started: bool,
     /// The model of the last segment.
     pub model: Option<String>,
+    /// Whether that model has answered this task.
+    pub was_answered: bool,
     /// Times it was retried.
     pub retries: u32,
     /// Times in a row that the model server refused a request for a while instead of answering.
@@ -56,6 +58,12 @@ impl Segment {
 }
 
 impl Attempts {
+    /// A segment or a context begins with this model.
+    pub(super) fn on_model(&mut self, model: &str) {
+        self.was_answered &= self.model.as_deref() == Some(model);
+        self.model = Some(model.to_owned());
+    }
+
     /// The model server works again.
     pub(super) fn on_reply(&mut self) {
         (self.rate_limit_streak, self.outage_streak) = (0, 0);
@@ -83,6 +91,8 @@ pub struct FileState {
     pub known: BTreeMap<String, String>,
     /// The files that it and agents below it have changed, in the order of their first change.
     pub changed: Vec<String>,
+    /// Whether a call was started of which nobody can tell what it has changed, such as a command.
+    pub may_have_changed: bool,
     /// What was published, by path.
     pub deliverables: BTreeMap<String, Deliverable>,
     /// Where the whole of each cut output is.

@@ -41,9 +41,10 @@ pub struct Spending {
 }
 
 impl Spending {
-    /// What it has cost; `None` where it has spent and nobody knows what.
+    /// What it has cost; `None` if something was spent and its price is unknown.
     pub fn known_cost(&self) -> Option<f64> {
-        (self.is_priced || self.usage.total_tokens == 0).then_some(self.cost_usd)
+        let is_unspent = self.own_turns == 0 && self.usage.total_tokens == 0;
+        (self.is_priced || is_unspent).then_some(self.cost_usd)
     }
 
     /// The model is asked.

@@ -43,7 +43,7 @@ pub struct VerificationState {
 pub struct RunningChecks {
     pub attempt: u32,
     pub checks: Vec<PlannedCheck>,
-    /// What those that have ended came to, in order.
+    /// The results of those that have ended, in order.
     pub outcomes: Vec<(CallId, Outcome)>,
 }
 
@@ -69,7 +69,7 @@ impl VerificationState {
         self.review.as_ref().is_some_and(|review| review.approved)
     }
 
-    /// What the contract came to; `None` where it was never evaluated.
+    /// The outcome of the contract; `None` where it was never evaluated.
     pub fn result(&self) -> Option<ContractResult> {
         (self.attempts > 0).then(|| ContractResult {
             name: self.name.clone(),
@@ -137,7 +137,15 @@ impl VerificationState {
                 };
                 self.review = Some(Review { approved, by: answer.by.clone(), reason });
             }
-            _ => {}
+            (
+                QuestionKind::AskUser
+                | QuestionKind::Permission
+                | QuestionKind::Budget
+                | QuestionKind::Plan
+                | QuestionKind::Runner
+                | QuestionKind::Repair,
+                _,
+            ) => {}
         }
     }
 }

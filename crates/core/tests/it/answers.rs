@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use windlass_core::id::QuestionId;
 use windlass_core::policy::Class;
 use windlass_core::policy::allow::AllowRule;
-use windlass_core::question::{Permission, Question, QuestionKind};
+use windlass_core::question::{AcceptedAnswers, Permission, Question, QuestionKind};
 
 fn question(kind: QuestionKind, options: &[&str]) -> Question {
     Question {
@@ -17,6 +17,7 @@ fn question(kind: QuestionKind, options: &[&str]) -> Question {
         binding: None,
         diff: None,
         grants: None,
+        accepts: AcceptedAnswers::Words,
         asked: None,
         plan: None,
     }
@@ -51,6 +52,34 @@ fn a_permission_is_given_or_denied_in_many_words() {
     }
 }
 
+/// What decides about a run of a workflow is one of its options: a slip of the hand decides nothing.
+#[test]
+fn where_only_options_count_other_words_are_refused() {
+    let asked = Question {
+        accepts: AcceptedAnswers::YesNo,
+        ..question(QuestionKind::AskUser, &["Try again", "Stop"])
+    };
+    for again in ["1", "try again", "TRY AGAIN", "y", "yes"] {
+        assert_eq!(read(&asked, again).as_deref(), Some("Try again"), "{again}");
+    }
+    for stop in ["2", " stop\n", "n", "no"] {
+        assert_eq!(read(&asked, stop).as_deref(), Some("Stop"), "{stop}");
+    }
+    for none in ["", "try", "stop it", "no, wait", "0", "3"] {
+        assert_eq!(read(&asked, none), None, "{none}");
+    }
+    let of_three = Question {
+        accepts: AcceptedAnswers::Options,
+        ..question(QuestionKind::AskUser, &["a", "b", "c"])
+    };
+    assert_eq!((read(&of_three, "y"), read(&of_three, "n")), (None, None));
+    // Journals of earlier versions do not say it.
+    let written = serde_json::to_value(question(QuestionKind::AskUser, &["a"])).unwrap();
+    assert_eq!(written.get("accepts"), None);
+    let read_back = serde_json::from_value::<Question>(written).unwrap();
+    assert_eq!(read_back.accepts, AcceptedAnswers::Words);
+}
+
 #[test]
 fn all_is_allowed_only_where_it_is_offered() {
     let asked = question(QuestionKind::Permission, &["Allow", "Deny"]);
@@ -73,10 +102,14 @@ fn a_budget_takes_any_amount() {
         assert_eq!(read(&asked, typed).as_deref(), Some(answer), "{typed}");
     }
     assert_eq!(read(&asked, "more"), None);
+    assert_eq!(read(&asked, "9e99"), None);
+    let dollars = Question { accepts: AcceptedAnswers::Dollars, ..asked };
+    assert_eq!(read(&dollars, "1000000").as_deref(), Some("1000000"));
+    assert_eq!(read(&dollars, "1000001"), None);
 }
 
 #[test]
-fn a_question_of_an_agent_takes_a_number_a_word_or_any_text() {
+fn an_agents_question_takes_a_number_a_word_or_any_text() {
     let asked = question(QuestionKind::AskUser, &["Yes", "No", "Later"]);
     for (typed, answer) in
         [("3", "Later"), ("later", "Later"), ("y", "Yes"), ("n", "No"), ("ask Bob", "ask Bob")]
@@ -85,4 +118,46 @@ fn a_question_of_an_agent_takes_a_number_a_word_or_any_text() {
     }
     assert_eq!(read(&asked, " \n"), None);
     assert_eq!(read(&question(QuestionKind::AskUser, &[]), "n").as_deref(), Some("n"));
+}
+
+#[test]
+fn a_question_of_a_workflow_takes_nothing_beside_what_it_offers() {
+    let accepting = |accepts, options: &[&str]| {
+        let asked = question(QuestionKind::AskUser, options);
+        Question { accepts, ..asked }
+    };
+    let trust = accepting(AcceptedAnswers::YesNo, &["Approve", "Stop"]);
+    for yes in ["y", "Yes", "1", "approve"] {
+        assert_eq!(read(&trust, yes).as_deref(), Some("Approve"), "{yes}");
+    }
+    for no in ["n", "No", "2", "stop"] {
+        assert_eq!(read(&trust, no).as_deref(), Some("Stop"), "{no}");
+    }
+    let land = accepting(AcceptedAnswers::Options, &["yes", "no"]);
+    assert_eq!(read(&land, "Y").as_deref(), Some("yes"));
+    for none in ["ok", "maybe", "3", "", "yes, but later"] {
+        assert_eq!((read(&trust, none), read(&land, none)), (None, None), "{none}");
+    }
+    let rounds = accepting(AcceptedAnswers::Rounds, &["3 more rounds", "Stop"]);
+    for (typed, answer) in [("1", "3 more rounds"), ("2", "Stop"), ("5 rounds", "5 rounds")] {
+        assert_eq!(read(&rounds, typed).as_deref(), Some(answer), "{typed}");
+    }
+    for none in ["5", "many rounds", "0 rounds", "101 rounds", "5 cups"] {
+        assert_eq!(read(&rounds, none), None, "{none}");
+    }
+}
+
+/// A number that the list does not have is a slip, not an answer in own words.
+#[test]
+fn a_number_beside_the_list_is_no_answer() {
+    for kind in QuestionKind::ALL.iter().filter(|&&kind| kind != QuestionKind::Budget) {
+        let asked = question(*kind, &["red", "blue"]);
+        for none in ["0", "3", "7", "-1"] {
+            assert_eq!(read(&asked, none), None, "{kind} {none}");
+        }
+    }
+    let ports = question(QuestionKind::AskUser, &["8080", "9090"]);
+    assert_eq!(read(&ports, "3000").as_deref(), Some("3000"));
+    let open = question(QuestionKind::AskUser, &[]);
+    assert_eq!(read(&open, "7").as_deref(), Some("7"));
 }

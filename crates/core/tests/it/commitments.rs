@@ -80,7 +80,7 @@ fn a_rejected_commitment_is_claimed_again_with_the_reason() {
 }
 
 #[test]
-fn an_agent_works_on_what_its_user_has_claimed_and_does_not_judge_it() {
+fn an_agent_works_on_its_users_claim_and_does_not_judge_it() {
     let mut one = opened();
     act(&mut one, "bob", Order::Claim).unwrap();
     act(&mut one, "bob", Order::Capture(evidence())).unwrap();

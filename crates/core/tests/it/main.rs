@@ -1,3 +1,6 @@
+mod answers;
+mod event_words;
+mod outcomes;
 mod schedules;
 mod endings;
 mod roles;

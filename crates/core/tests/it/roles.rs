@@ -32,7 +32,7 @@ fn a_role_is_a_preset_over_the_axes() {
 
 /// AX-036, AX-050, AX-051, AX-053, AX-054, AX-056, AX-057, AX-058, AX-072: the configuration and the filter agree.
 #[test]
-fn the_tools_that_are_shown_of_a_role_are_those_of_its_filter() {
+fn the_tools_shown_of_a_role_are_those_of_its_filter() {
     for &role in Role::ALL {
         let config = role.config();
         let class = |name: &str| match name {

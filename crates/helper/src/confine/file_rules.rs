@@ -9,18 +9,12 @@ use landlock::{
     RestrictSelf, Ruleset, RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetError,
     Scope, make_bitflags,
 };
-use windlass_helper::protocol::{Access, Isolation, NetworkMode, Setup};
+use windlass_helper::protocol::{Access, Isolation, NetworkMode, SYSTEM_DIRECTORIES, Setup};
 
 /// The version whose kinds of access we know and handle.
 const KNOWN: ABI = ABI::V6;
 
 const READ: BitFlags<AccessFs> = make_bitflags!(AccessFs::{Execute | ReadFile | ReadDir});
-
-/// The directories that make up a system, as far as they exist.
-pub const SYSTEM_DIRECTORIES: [&str; 12] = [
-    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/gnu",
-    "/snap",
-];
 
 /// Directories inside a root of our own that commands may write to, beside their home and the workspace.
 const WRITABLE: [&str; 6] = ["/tmp", "/var/tmp", "/run", "/home", "/root", "/dev"];

@@ -13,14 +13,14 @@ use std::os::fd::OwnedFd;
 use libc::{c_int, sock_filter};
 use windlass_helper::protocol::{Isolation, NetworkMode, Setup};
 
-use super::Bounded;
+use super::CgroupLimits;
 use crate::sys;
 use program::{Rule, Rules, Test, assemble};
 use tables::{
-    ANSWERED_HERE, ANSWERED_ON_THE_HOST, ATTRIBUTE_REQUESTS, CREATING_FLAGS, Call, KIND_MASK,
-    MODE_CALLS, NAMED_PAIRS, NAMESPACE_FLAGS, OLDER_FORMS, OPEN_CALLS, OWNER_CALLS_HERE, REFUSED,
-    REFUSED_HERE, REFUSED_ON_THE_HOST, SET_ID_BITS, TYPING_REQUESTS, UNKNOWN, UNKNOWN_ON_THE_HOST,
-    UNKNOWN_UNCOUNTED, UNSUPPORTED_ON_THE_HOST,
+    ANSWERED_HERE, ANSWERED_ON_THE_HOST, ATTRIBUTE_REQUESTS, CREATING_FLAGS, EMPTYING_FLAGS,
+    KIND_MASK, MODE_CALLS, NAMED_PAIRS, NAMESPACE_FLAGS, OLDER_FORMS, OPEN_CALLS, OWNER_CALLS_HERE,
+    REFUSED, REFUSED_HERE, REFUSED_ON_THE_HOST, SET_ID_BITS, SystemCall, TRUNCATE, TYPING_REQUESTS,
+    UNKNOWN, UNKNOWN_ON_THE_HOST, UNKNOWN_UNCOUNTED, UNSUPPORTED_ON_THE_HOST,
 };
 
 /// The filter as the kernel takes it.
@@ -31,8 +31,8 @@ pub struct SyscallFilter {
 }
 
 impl SyscallFilter {
-    /// `landlock` is its version: from 4 on it guards ports.
-    pub fn new(setup: &Setup, landlock: u32, bounded: Bounded) -> Self {
+    /// `landlock` is its version: from 3 on it guards the length of files, from 4 on ports.
+    pub fn new(setup: &Setup, landlock: u32, bounded: CgroupLimits) -> Self {
         let on_the_host = setup.isolation == Isolation::Landlock;
         let mut rules = Rules::new();
         always(&mut rules, REFUSED.iter().chain(REFUSED_HERE), refusal(libc::EPERM));
@@ -49,7 +49,7 @@ impl SyscallFilter {
         refuse_set_id_bits(&mut rules);
         restrict_sockets(&mut rules, setup, landlock);
         if on_the_host {
-            guard_the_host(&mut rules, setup);
+            guard_the_host(&mut rules, setup, landlock);
         }
         Self { program: assemble(&rules), asks_the_init: on_the_host }
     }
@@ -61,13 +61,22 @@ impl SyscallFilter {
 }
 
 /// What Landlock does not guard, where nothing else does.
-fn guard_the_host(rules: &mut Rules, setup: &Setup) {
+fn guard_the_host(rules: &mut Rules, setup: &Setup, landlock: u32) {
     let eperm = refusal(libc::EPERM);
     always(rules, REFUSED_ON_THE_HOST.iter().chain(OWNER_CALLS_HERE), eperm);
     always(rules, UNKNOWN_ON_THE_HOST.iter().chain(OLDER_FORMS), refusal(libc::ENOSYS));
     always(rules, UNSUPPORTED_ON_THE_HOST, refusal(libc::EOPNOTSUPP));
-    for request in ATTRIBUTE_REQUESTS {
-        add(rules, libc::SYS_ioctl, vec![Test::is(1, u32::MAX, request as u32)], eperm);
+    for &(_, request) in ATTRIBUTE_REQUESTS {
+        add(rules, libc::SYS_ioctl, vec![Test::is(1, u32::MAX, request)], eperm);
+    }
+    if landlock < 3 {
+        always(rules, &[TRUNCATE], eperm);
+        for &(_, number, flags, _) in OPEN_CALLS {
+            let mask = (libc::O_TRUNC | libc::O_ACCMODE) as u32;
+            for emptying in EMPTYING_FLAGS {
+                add(rules, number, vec![Test::is(flags, mask, emptying as u32)], eperm);
+            }
+        }
     }
     for kind in NAMED_PAIRS {
         add(rules, libc::SYS_socketpair, vec![Test::is(1, KIND_MASK, kind as u32)], eperm);
@@ -119,7 +128,7 @@ fn restrict_sockets(rules: &mut Rules, setup: &Setup, landlock: u32) {
 }
 
 /// These calls, whatever their arguments, unless an earlier rule has answered.
-fn always<'a>(rules: &mut Rules, calls: impl IntoIterator<Item = &'a Call>, answer: u32) {
+fn always<'a>(rules: &mut Rules, calls: impl IntoIterator<Item = &'a SystemCall>, answer: u32) {
     for &(_, number) in calls {
         add(rules, number, Vec::new(), answer);
     }

@@ -12,7 +12,7 @@ use windlass_helper::protocol::{Isolation, NetworkMode, Ready, Setup};
 
 use super::Init;
 use crate::cgroup::Cgroup;
-use crate::confine::{self, Bounded, Confinement};
+use crate::confine::{self, CgroupLimits, Confinement};
 use crate::output::{self, WRITE_SIGNAL};
 use crate::root::OwnerMap;
 use crate::sys::{self, Signals};
@@ -44,7 +44,7 @@ impl<'a> Init<'a> {
             .and_then(|listener| listener.local_addr().ok())
             .map_or(0, |address| address.port());
         // The kernel moves us into the group while we do all of the above, which needs no bounds.
-        cgroup.bounded = Bounded::receive(&bounds).map_err(fail("read the bounds"))?;
+        cgroup.bounded = CgroupLimits::receive(&bounds).map_err(fail("read the bounds"))?;
         let confinement = confinement(setup, cgroup.bounded, proxy_port)?;
         // SIGIO is what the kernel sends when its queue of write signals is full.
         let signals = Signals::open(&[libc::SIGCHLD, WRITE_SIGNAL, libc::SIGIO])
@@ -118,7 +118,7 @@ fn listen(setup: &Setup) -> io::Result<Option<TcpListener>> {
 
 fn confinement(
     setup: &Setup,
-    bounded: Bounded,
+    bounded: CgroupLimits,
     proxy_port: u16,
 ) -> Result<Option<Confinement>, Failure> {
     if setup.isolation == Isolation::Host {

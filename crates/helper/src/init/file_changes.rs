@@ -107,15 +107,17 @@ fn read_call(call: &libc::seccomp_notif) -> io::Result<(File, Change)> {
     let number = libc::c_long::from(call.data.nr);
     #[cfg(target_arch = "x86_64")]
     if number == libc::SYS_chmod {
-        return Ok((caller.named(libc::AT_FDCWD, arguments[0], 0)?, mode(1)));
+        return Ok((caller.open_named(libc::AT_FDCWD, arguments[0], 0)?, mode(1)));
     }
     match number {
         libc::SYS_fchmod => Ok((caller.descriptor(arguments[0] as i32)?, mode(1))),
-        libc::SYS_fchmodat => Ok((caller.named(arguments[0] as i32, arguments[1], 0)?, mode(2))),
+        libc::SYS_fchmodat => {
+            Ok((caller.open_named(arguments[0] as i32, arguments[1], 0)?, mode(2)))
+        }
         libc::SYS_utimensat => {
             let target = match arguments[1] {
                 0 => caller.descriptor(arguments[0] as i32)?,
-                path => caller.named(arguments[0] as i32, path, arguments[3] as i32)?,
+                path => caller.open_named(arguments[0] as i32, path, arguments[3] as i32)?,
             };
             Ok((target, Change::Times(caller.times(arguments[2])?)))
         }
@@ -139,7 +141,7 @@ impl Caller {
     }
 
     /// The file that a path leads to for the caller. `flags` are those of `utimensat`.
-    fn named(&self, directory: i32, address: u64, flags: i32) -> io::Result<File> {
+    fn open_named(&self, directory: i32, address: u64, flags: i32) -> io::Result<File> {
         let path = self.text(address)?;
         if path.is_empty() && flags & libc::AT_EMPTY_PATH != 0 {
             return self.descriptor(directory);

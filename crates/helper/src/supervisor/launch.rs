@@ -12,17 +12,17 @@ use crate::control::{self, SupervisorEvent};
 use crate::spawn::{self, Program};
 use crate::sys::{self, Signals};
 use crate::{Failure, root};
-use windlass_helper::protocol::Isolation;
+use windlass_helper::protocol::{Isolation, KEEPS_SHELL};
 
 /// A command that runs.
-pub struct Launched {
+pub struct RunningCommand {
     pub main: Pid,
     pub background: bool,
     pub signals: Signals,
 }
 
 /// Starts the command and reports that; `None` when a command that was waited for does not come.
-pub fn launch(context: &SpawnContext<'_>) -> Result<Option<Launched>, Failure> {
+pub fn launch(context: &SpawnContext<'_>) -> Result<Option<RunningCommand>, Failure> {
     let signals = confine(context)?;
     let awaited;
     let start = match context.start {
@@ -39,12 +39,13 @@ pub fn launch(context: &SpawnContext<'_>) -> Result<Option<Launched>, Failure> {
     rustix::process::umask(Mode::WGRP | Mode::WOTH);
     std::env::set_current_dir(&start.cwd)
         .map_err(|error| (format!("enter `{}`", start.cwd), error))?;
-    let script = [context.shell.to_owned(), "-c".to_owned(), start.script.clone()];
+    let script = format!("{KEEPS_SHELL}{}", start.script);
+    let script = [context.shell.to_owned(), "-c".to_owned(), script];
     let argv = if start.argv.is_empty() { &script[..] } else { &start.argv[..] };
     let main = spawn_main(argv, &start.env, &context.streams)
         .map_err(|error| (format!("run `{}`", argv[0]), error))?;
     SupervisorEvent::Started.send(&context.control);
-    Ok(Some(Launched { main, background: start.background, signals }))
+    Ok(Some(RunningCommand { main, background: start.background, signals }))
 }
 
 /// Everything before the command that can fail, in the order that makes it safe.

@@ -37,9 +37,9 @@ impl MemoryWatch {
         self.next = Instant::now() + INTERVAL;
         let over = |bytes: u64| bytes > self.limit_bytes;
         over(segment_bytes())
-            || descendants(rustix::process::getpid())
-                .into_iter()
-                .any(|pid| over(resident_bytes(pid)) && over(own_bytes(pid)))
+            || descendants(rustix::process::getpid()).into_iter().any(|pid| {
+                over(resident_bytes(pid)) && over(own_bytes(pid)) || over(unnamed_bytes(pid))
+            })
     }
 }
 
@@ -60,6 +60,22 @@ fn own_bytes(pid: Pid) -> u64 {
         line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0)
     };
     (kibibytes("RssAnon:") + kibibytes("RssShmem:")) * 1024
+}
+
+/// The shared memory without a name that a process may have filled. What it filled and gave up again is no longer counted
+/// as its own and still takes memory, so all that is mapped counts.
+fn unnamed_bytes(pid: Pid) -> u64 {
+    let mapped = |line: &str| {
+        let mut words = line.split_whitespace();
+        let (from, to) = words.next()?.split_once('-')?;
+        let rights = words.next()?;
+        let is_unnamed = line.ends_with("/dev/zero (deleted)") && rights.ends_with('s');
+        let parse = |text| u64::from_str_radix(text, 16).ok();
+        (is_unnamed && rights.contains('w'))
+            .then(|| Some(parse(to)?.saturating_sub(parse(from)?)))?
+    };
+    let maps = fs::read_to_string(format!("/proc/{}/maps", pid.as_raw_nonzero()));
+    maps.unwrap_or_default().lines().filter_map(mapped).sum()
 }
 
 /// The System V segments of this command. They may be attached by nobody.

@@ -13,7 +13,7 @@ use crate::{
     http::classify_event,
 };
 
-/// Where the blocks of a stream stand.
+/// The blocks of a stream so far.
 #[derive(Default)]
 pub(crate) struct Events {
     /// The call each tool block of the stream is.
@@ -30,16 +30,16 @@ impl Reader for Events {
         into: &mut Assembly,
         live: &mut (dyn FnMut(StreamEvent) + Send),
     ) -> Result<Progress, Fault> {
-        let event: Event = parse("an event", data)?;
+        let event: WireEvent = parse("an event", data)?;
         match event {
-            Event::MessageStart { message } => {
+            WireEvent::MessageStart { message } => {
                 into.model = message.model.unwrap_or_default();
                 self.count(message.usage, into);
             }
-            Event::ContentBlockStart { index, content_block } => {
+            WireEvent::ContentBlockStart { index, content_block } => {
                 self.begin(index, content_block, into, live)?;
             }
-            Event::ContentBlockDelta { index, delta } => match delta {
+            WireEvent::ContentBlockDelta { index, delta } => match delta {
                 Delta::TextDelta { text } => into.add_text(text, live)?,
                 Delta::InputJsonDelta { partial_json } => {
                     let at = self.calls.get(&index).copied().ok_or_else(|| Fault::Garbled {
@@ -54,25 +54,25 @@ impl Reader for Events {
                 Delta::SignatureDelta { signature } => self.sign(index, signature, into)?,
                 Delta::Other => {}
             },
-            Event::MessageDelta { delta, usage } => {
+            WireEvent::MessageDelta { delta, usage } => {
                 self.count(usage, into);
                 if let Some(reason) = delta.stop_reason {
                     into.finish = Some(finish(&reason));
                 }
             }
-            Event::ContentBlockStop { index } => {
-                // A call without arguments has no parts, and the object it began with stands.
+            WireEvent::ContentBlockStop { index } => {
+                // A call without arguments has no parts, and keeps the object it began with.
                 if let Some(at) = self.calls.get(&index).copied()
                     && into.calls[at].arguments.is_empty()
                 {
                     into.add_arguments(at, "{}".to_owned(), live)?;
                 }
             }
-            Event::MessageStop => return Ok(Progress::Done),
-            Event::Error { error } => {
+            WireEvent::MessageStop => return Ok(Progress::Done),
+            WireEvent::Error { error } => {
                 return Err(classify_event(&serde_json::json!({ "error": error })));
             }
-            Event::Message(message) => {
+            WireEvent::Message(message) => {
                 for (index, block) in (0..).zip(message.content) {
                     self.begin(index, block, into, live)?;
                 }
@@ -84,7 +84,7 @@ impl Reader for Events {
                 into.finish = message.stop_reason.as_deref().map(finish);
                 return Ok(Progress::Done);
             }
-            Event::Other => {}
+            WireEvent::Other => {}
         }
         Ok(Progress::More)
     }
@@ -94,13 +94,13 @@ impl Events {
     fn begin(
         &mut self,
         index: u64,
-        block: Block,
+        block: ReceivedBlock,
         into: &mut Assembly,
         live: &mut (dyn FnMut(StreamEvent) + Send),
     ) -> Result<(), Fault> {
         match block {
-            Block::Text { text } => into.add_text(text, live)?,
-            Block::ToolUse { id, name, input } => {
+            ReceivedBlock::Text { text } => into.add_text(text, live)?,
+            ReceivedBlock::ToolUse { id, name, input } => {
                 let at = into.begin_call(id.unwrap_or_default(), name.unwrap_or_default(), live)?;
                 self.calls.insert(index, at);
                 // A stream begins with an empty object and sends the real one in parts.
@@ -108,16 +108,16 @@ impl Events {
                     into.add_arguments(at, Value::Object(input).to_string(), live)?;
                 }
             }
-            Block::Thinking { thinking, signature } => {
+            ReceivedBlock::Thinking { thinking, signature } => {
                 let at = into.begin_thought(None)?;
                 self.thoughts.insert(index, at);
                 into.add_thought(at, thinking.unwrap_or_default(), live)?;
                 self.sign(index, signature.unwrap_or_default(), into)?;
             }
-            Block::RedactedThinking { data } => {
+            ReceivedBlock::RedactedThinking { data } => {
                 into.begin_thought(Some(Seal::Redacted(data)))?;
             }
-            Block::Other => {}
+            ReceivedBlock::Other => {}
         }
         Ok(())
     }
@@ -136,7 +136,10 @@ impl Events {
         let at = self.thought(index)?;
         let before = match &into.thoughts[at].seal {
             Some(Seal::Signature(before)) => before.as_str(),
-            _ => "",
+            Some(
+                Seal::Redacted(_) | Seal::Item(_) | Seal::Field(_) | Seal::Call(_) | Seal::Phase(_),
+            )
+            | None => "",
         };
         let whole = format!("{before}{signature}");
         into.seal(at, Seal::Signature(whole))
@@ -172,13 +175,13 @@ fn finish(reason: &str) -> Finish {
 
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Event {
+enum WireEvent {
     MessageStart {
         message: Message,
     },
     ContentBlockStart {
         index: u64,
-        content_block: Block,
+        content_block: ReceivedBlock,
     },
     ContentBlockDelta {
         index: u64,
@@ -207,13 +210,13 @@ struct Message {
     model: Option<String>,
     usage: Option<Tokens>,
     #[serde(default)]
-    content: Vec<Block>,
+    content: Vec<ReceivedBlock>,
     stop_reason: Option<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Block {
+enum ReceivedBlock {
     Text {
         text: String,
     },

@@ -1,4 +1,4 @@
-//! How an Anthropic model is told to think: newer ones decide themselves how much, older ones take a budget.
+//! How an Anthropic model is asked to think: newer ones decide themselves how much, older ones take a budget.
 
 use serde_json::{Value, json};
 use windlass_core::reasoning::Effort;
@@ -29,7 +29,8 @@ impl Thinking {
             (Some(Effort::None), _) => Self::Off,
             (Some(effort), true) => Self::Adaptive(word(effort).map(|(_, word)| *word)),
             (Some(effort), false) => Self::Budget(budget(effort)),
-            // A model that is known to think does so unless it is told not to; a budget costs, and is asked for.
+            // A model that can think does so unless the request turns it off. A budget costs money: one is sent only if
+            // a person asks for it.
             (None, true) if KnownModel::find(name).is_some_and(|known| known.reasons) => {
                 Self::Adaptive(None)
             }
@@ -81,7 +82,7 @@ fn budget(effort: Effort) -> u32 {
     }
 }
 
-/// Claude decides itself from version 4.6 on. Other models behind this wire take a budget.
+/// Claude decides itself from version 4.6 on. Other models with this wire format take a budget.
 pub(super) fn is_adaptive(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or(model);
     let Some(rest) = name.find("claude-").map(|at| &name[at + "claude-".len()..]) else {

@@ -1,13 +1,13 @@
 //! Conversations as Messages bodies.
 //!
 //! The protocol wants the model and the other side to take turns, so all that comes between two
-//! replies (results of tools, injections) is blocks of one message. Signed thoughts stand before what they led to;
-//! one without a signature is left out, because the provider refuses it. Cache marks stand on the tools,
+//! replies (results of tools, injections) is blocks of one message. Signed thoughts come before what they led to;
+//! one without a signature is left out, because the provider refuses it. Cache marks are on the tools,
 //! the system prompt and the last two such messages: four, which is all the provider takes.
 
 use serde::Serialize;
-use serde_json::{json, value::RawValue};
-use windlass_core::message::{Message, Prelude};
+use serde_json::{Value, json, value::RawValue};
+use windlass_core::message::{ArgumentSchema, Message, Prelude};
 use windlass_core::picture::Picture;
 use windlass_core::reasoning::{Seal, Thought};
 
@@ -26,21 +26,31 @@ const MARK: &[u8] = br#","cache_control":{"type":"ephemeral"}"#;
 /// The provider refuses empty texts; this stands for one.
 const NOTHING: &str = "(empty)";
 
+#[derive(Serialize)]
+struct OfferedTool<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<Value>,
+    description: &'a str,
+    input_schema: &'a ArgumentSchema,
+    name: &'a str,
+}
+
 /// Writes what an epoch begins with: the tools and the system prompt.
 pub(crate) fn begin(transcript: &mut Transcript, prelude: &Prelude) {
     let bytes = &mut transcript.prelude;
     if !prelude.tools.is_empty() {
-        let mut tools: Vec<_> = prelude
+        let last = prelude.tools.len() - 1;
+        let tools: Vec<_> = prelude
             .tools
             .iter()
-            .map(|tool| {
-                let (name, schema) = (&tool.name, &tool.parameters);
-                json!({"name": name, "description": tool.description, "input_schema": schema})
+            .enumerate()
+            .map(|(at, tool)| OfferedTool {
+                cache_control: (at == last).then(|| json!({"type": "ephemeral"})),
+                description: &tool.description,
+                input_schema: &tool.parameters,
+                name: &tool.name,
             })
             .collect();
-        if let Some(last) = tools.last_mut() {
-            last["cache_control"] = json!({"type": "ephemeral"});
-        }
         bytes.extend_from_slice(b"\"tools\":");
         write(bytes, &tools);
         bytes.push(b',');
@@ -56,11 +66,13 @@ pub(crate) fn begin(transcript: &mut Transcript, prelude: &Prelude) {
 /// Appends one message, as a block of the open one where that is not the model's.
 pub(crate) fn push(transcript: &mut Transcript, message: &Message) {
     match message {
-        Message::User { text, pictures } => push_block(transcript, pictures, &Block::text(text)),
+        Message::User { text, pictures } => {
+            push_block(transcript, pictures, &SentBlock::text(text))
+        }
         Message::Tool { provider_id, text, is_error, .. } => {
             let tool_use_id = sanitize::id(provider_id);
             let content = (!text.is_empty()).then_some(text.as_str());
-            let result = Block::ToolResult { tool_use_id, content, is_error: *is_error };
+            let result = SentBlock::ToolResult { tool_use_id, content, is_error: *is_error };
             push_block(transcript, &[], &result);
         }
         Message::Assistant { text, calls, reasoning } => {
@@ -69,19 +81,19 @@ pub(crate) fn push(transcript: &mut Transcript, message: &Message) {
                 transcript.open = false;
             }
             separate(transcript);
-            let reasoning = transcript.returned(reasoning.as_ref());
+            let reasoning = transcript.returnable_reasoning(reasoning.as_ref());
             let all = pieces(text, calls, reasoning);
-            let mut blocks: Vec<_> = all.iter().filter_map(Block::of).collect();
+            let mut blocks: Vec<_> = all.iter().filter_map(SentBlock::of).collect();
             // A reply may not be empty, nor end with a thought.
             if all.iter().all(|piece| matches!(piece, Piece::Thought(_))) {
-                blocks.push(Block::text(""));
+                blocks.push(SentBlock::text(""));
             }
             write(&mut transcript.messages, &Turn { role: "assistant", content: blocks });
         }
     }
 }
 
-fn push_block(transcript: &mut Transcript, pictures: &[Picture], block: &Block<'_>) {
+fn push_block(transcript: &mut Transcript, pictures: &[Picture], block: &SentBlock<'_>) {
     if transcript.open {
         transcript.messages.push(b',');
         transcript.marks.pop();
@@ -163,12 +175,12 @@ fn write(bytes: &mut Vec<u8>, value: &impl Serialize) {
 #[derive(Serialize)]
 struct Turn<'a> {
     role: &'static str,
-    content: Vec<Block<'a>>,
+    content: Vec<SentBlock<'a>>,
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Block<'a> {
+enum SentBlock<'a> {
     Text {
         text: &'a str,
     },
@@ -193,7 +205,7 @@ enum Block<'a> {
     },
 }
 
-impl<'a> Block<'a> {
+impl<'a> SentBlock<'a> {
     /// A part of a reply; none for a thought that the provider would refuse.
     fn of(piece: &Piece<'a>) -> Option<Self> {
         Some(match *piece {

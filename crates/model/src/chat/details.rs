@@ -14,18 +14,18 @@ use crate::{Fault, StreamEvent};
 pub(super) struct Thinking {
     pub reasoning_content: Option<Value>,
     pub reasoning: Option<Value>,
-    pub thinking_blocks: Vec<Block>,
+    pub thinking_blocks: Vec<ThinkingBlock>,
     pub reasoning_details: Vec<Map<String, Value>>,
 }
 
 /// A block as LiteLLM passes it on from Anthropic.
 #[derive(Deserialize)]
-pub(super) struct Block {
+pub(super) struct ThinkingBlock {
     signature: Option<String>,
     data: Option<String>,
 }
 
-/// Where the reasoning of a stream stands.
+/// The reasoning of a stream so far.
 #[derive(Default)]
 pub(super) struct Details {
     /// The structured details so far, by their index.

@@ -6,14 +6,14 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use windlass_core::message::{Finish, Usage};
 
-use super::details::{Block, Details, Thinking, keep_with_call, text_thought};
+use super::details::{Details, Thinking, ThinkingBlock, keep_with_call, text_thought};
 use crate::{
     Fault, StreamEvent,
     assemble::{Assembly, Progress, Reader, parse},
     http::classify_event,
 };
 
-/// Where the calls of a stream stand.
+/// The calls of a stream so far.
 #[derive(Default)]
 pub(crate) struct Chunks {
     /// The call each index of the stream means at the moment.
@@ -173,7 +173,7 @@ struct Delta {
     tool_calls: Option<Vec<CallDelta>>,
     reasoning_content: Option<Value>,
     reasoning: Option<Value>,
-    thinking_blocks: Option<Vec<Block>>,
+    thinking_blocks: Option<Vec<ThinkingBlock>>,
     reasoning_details: Option<Vec<Map<String, Value>>>,
 }
 

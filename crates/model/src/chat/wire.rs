@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 use serde_json::{Value, json, value::RawValue};
-use windlass_core::message::{Message, Prelude, ToolRequest};
+use windlass_core::message::{Message, Prelude, ToolRequest, ToolSpec};
 use windlass_core::reasoning::{Effort, Reasoning, Seal};
 
 use crate::served::ServedModel;
@@ -13,26 +13,27 @@ use crate::{EffortForm, Options, ReasoningUse, Transcript, sanitize};
 /// What Gemini takes in place of a signature that is not there any more.
 const NO_SIGNATURE: &str = r#"{"google":{"thought_signature":"skip_thought_signature_validator"}}"#;
 
+#[derive(Serialize)]
+struct OfferedTool<'a> {
+    function: &'a ToolSpec,
+    #[serde(rename = "type")]
+    kind: &'static str,
+}
+
 /// Writes what an epoch begins with: the tools, and the system prompt as first message.
 pub(crate) fn begin(transcript: &mut Transcript, prelude: &Prelude) {
     if !prelude.tools.is_empty() {
         let tools: Vec<_> = prelude
             .tools
             .iter()
-            .map(|tool| {
-                let (name, parameters) = (&tool.name, &tool.parameters);
-                let description = &tool.description;
-                let function =
-                    json!({"name": name, "description": description, "parameters": parameters});
-                json!({"type": "function", "function": function})
-            })
+            .map(|tool| OfferedTool { function: tool, kind: "function" })
             .collect();
         transcript.prelude.extend_from_slice(b"\"tools\":");
         write(&mut transcript.prelude, &tools);
         transcript.prelude.push(b',');
     }
     if !prelude.system.is_empty() {
-        write(&mut transcript.messages, &Sent::new("system", &prelude.system));
+        write(&mut transcript.messages, &SentMessage::new("system", &prelude.system));
     }
 }
 
@@ -49,21 +50,21 @@ pub(crate) fn push(transcript: &mut Transcript, message: &Message) {
             transcript.messages.extend_from_slice(b"]}");
             return;
         }
-        Message::User { text, .. } => Sent::new("user", text),
+        Message::User { text, .. } => SentMessage::new("user", text),
         Message::Assistant { text, calls, reasoning } => {
-            let reasoning = transcript.returned(reasoning.as_ref());
+            let reasoning = transcript.returnable_reasoning(reasoning.as_ref());
             let kept = transcript.reasoning_use();
             let content = (!text.is_empty() || calls.is_empty()).then_some(text.as_str());
-            Sent {
+            SentMessage {
                 role: "assistant",
                 content,
-                returned: Returned::of(reasoning, kept),
+                returned: ReturnedReasoning::of(reasoning, kept),
                 tool_calls: sent_calls(calls, reasoning, kept),
                 tool_call_id: None,
             }
         }
         Message::Tool { provider_id, text, .. } => {
-            Sent { tool_call_id: Some(provider_id), ..Sent::new("tool", text) }
+            SentMessage { tool_call_id: Some(provider_id), ..SentMessage::new("tool", text) }
         }
     };
     write(&mut transcript.messages, &sent);
@@ -154,11 +155,11 @@ fn write(bytes: &mut Vec<u8>, value: &impl Serialize) {
 }
 
 #[derive(Serialize)]
-struct Sent<'a> {
+struct SentMessage<'a> {
     role: &'static str,
     content: Option<&'a str>,
     #[serde(flatten)]
-    returned: Returned<'a>,
+    returned: ReturnedReasoning<'a>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tool_calls: Vec<SentCall<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -181,34 +182,34 @@ struct Function<'a> {
     arguments: Cow<'a, str>,
 }
 
-impl<'a> Sent<'a> {
+impl<'a> SentMessage<'a> {
     fn new(role: &'static str, text: &'a str) -> Self {
-        let (returned, tool_calls) = (Returned::default(), Vec::new());
+        let (returned, tool_calls) = (ReturnedReasoning::default(), Vec::new());
         Self { role, content: Some(text), returned, tool_calls, tool_call_id: None }
     }
 }
 
 /// What the model thought, in the fields it came in.
 #[derive(Default, Serialize)]
-struct Returned<'a> {
+struct ReturnedReasoning<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_content: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    thinking_blocks: Vec<Block<'a>>,
+    thinking_blocks: Vec<SentThinking<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     reasoning_details: Vec<&'a RawValue>,
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Block<'a> {
+enum SentThinking<'a> {
     Thinking { thinking: &'a str, signature: &'a str },
     RedactedThinking { data: &'a str },
 }
 
-impl<'a> Returned<'a> {
+impl<'a> ReturnedReasoning<'a> {
     fn of(reasoning: Option<&'a Reasoning>, kept: ReasoningUse) -> Self {
         let mut returned = Self::default();
         for thought in reasoning.map(|reasoning| reasoning.thoughts.as_slice()).unwrap_or_default()
@@ -223,10 +224,12 @@ impl<'a> Returned<'a> {
                 }
                 Some(Seal::Signature(signature)) => {
                     append(&mut returned.reasoning_content, text);
-                    returned.thinking_blocks.push(Block::Thinking { thinking: text, signature });
+                    returned
+                        .thinking_blocks
+                        .push(SentThinking::Thinking { thinking: text, signature });
                 }
                 Some(Seal::Redacted(data)) => {
-                    returned.thinking_blocks.push(Block::RedactedThinking { data });
+                    returned.thinking_blocks.push(SentThinking::RedactedThinking { data });
                 }
                 Some(Seal::Item(item)) => {
                     returned.reasoning_details.extend(serde_json::from_str::<&RawValue>(item).ok());

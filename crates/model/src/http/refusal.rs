@@ -16,7 +16,7 @@ pub(crate) fn classify(
     let parsed: Option<Value> = serde_json::from_str(body).ok();
     let said = parsed.as_ref().map(ErrorBody::read).unwrap_or_default();
     let detail = said.message.clone().unwrap_or_else(|| body.to_owned());
-    let fault = meaning(status, retry_after, &said, detail);
+    let fault = fault_of_status(status, retry_after, &said, detail);
     if matches!(status, 404 | 405) { not_spoken(fault, status, &said, wire) } else { fault }
 }
 
@@ -24,10 +24,15 @@ pub(crate) fn classify(
 pub(crate) fn classify_event(event: &Value) -> Fault {
     let said = ErrorBody::read(event);
     let detail = said.message.clone().unwrap_or_else(|| event.to_string());
-    meaning(said.status(), None, &said, detail)
+    fault_of_status(said.status(), None, &said, detail)
 }
 
-fn meaning(status: u16, retry_after: Option<Duration>, said: &ErrorBody, detail: String) -> Fault {
+fn fault_of_status(
+    status: u16,
+    retry_after: Option<Duration>,
+    said: &ErrorBody,
+    detail: String,
+) -> Fault {
     let words = detail.to_ascii_lowercase();
     let code = |wanted: &[&str]| wanted.iter().any(|w| said.code == *w || said.kind == *w);
     if status < 500 && (code(&["context_length_exceeded"]) || status == 413 || too_long(&words)) {
@@ -78,12 +83,10 @@ fn not_spoken(fault: Fault, status: u16, said: &ErrorBody, wire: Wire) -> Fault 
     };
     let words = said.message.as_deref().unwrap_or_default().to_ascii_lowercase();
     let names_model = said.code == "model_not_found" || words.contains("model");
-    let detail = match fault {
-        Fault::ModelUnavailable { detail } if names_model => {
-            return Fault::ModelUnavailable { detail };
-        }
-        _ => said.message.clone().unwrap_or_default(),
-    };
+    if names_model && matches!(fault, Fault::ModelUnavailable { .. }) {
+        return fault;
+    }
+    let detail = said.message.clone().unwrap_or_default();
     Fault::NotAModelServer {
         detail: format!(
             "status {status} for `{path}`, `{detail}`; if it speaks another protocol, set `wire`, such as \

@@ -9,7 +9,7 @@ use reqwest::{Client, Url};
 use serde::Deserialize;
 
 use super::{BodyError, read_body};
-use crate::open::{build_client, parse_base, shown};
+use crate::open::{build_client, parse_base, printable_base};
 
 /// How long it may take; a task waits for it before its first turn.
 const TIMEOUT: Duration = Duration::from_secs(15);
@@ -42,7 +42,7 @@ pub struct ContextService {
 
 /// What it knows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Fetched {
+pub struct Facts {
     /// What is worth knowing, best first.
     pub memories: Vec<String>,
     /// What is known of this very task.
@@ -50,7 +50,7 @@ pub struct Fetched {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct ContextServiceAnswer {
     #[serde(default)]
     memories: Vec<Memory>,
     #[serde(default)]
@@ -70,7 +70,7 @@ impl ContextService {
         let mut url = parse_base(base).map_err(ContextServiceError::Base)?;
         let client =
             build_client(&url).map_err(|error| ContextServiceError::Base(error.to_string()))?;
-        let base = shown(&url);
+        let base = printable_base(&url);
         let path = format!("{}/v1/context", url.path().trim_end_matches('/'));
         url.set_path(&path);
         Ok(Self { client, url, base })
@@ -82,7 +82,7 @@ impl ContextService {
         query: &str,
         task: &str,
         session: &str,
-    ) -> Result<Fetched, ContextServiceError> {
+    ) -> Result<Facts, ContextServiceError> {
         let mut url = self.url.clone();
         url.query_pairs_mut()
             .append_pair("query", query)
@@ -102,12 +102,12 @@ impl ContextService {
             BodyError::Broken(error) => unreachable(error),
             BodyError::TooLarge => refused(format!("with more than {MAX_BYTES} bytes")),
         })?;
-        let answer: Answer = serde_json::from_slice(&body)
+        let answer: ContextServiceAnswer = serde_json::from_slice(&body)
             .map_err(|error| refused(format!("with something that is not a context: {error}")))?;
         let memories = answer.memories.into_iter().map(|memory| match memory {
             Memory::Plain(text) | Memory::Described { text } => text,
         });
         let task_context = answer.task_context.filter(|text| !text.trim().is_empty());
-        Ok(Fetched { memories: memories.collect(), task_context })
+        Ok(Facts { memories: memories.collect(), task_context })
     }
 }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{BodyError, read_body};
-use crate::open::{build_client, loopback, parse_base, shown};
+use crate::open::{build_client, loopback, parse_base, printable_base};
 
 /// How long one request may take; a search waits for it.
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -40,12 +40,12 @@ pub struct Embeddings {
 }
 
 #[derive(Deserialize)]
-struct Answer {
-    data: Vec<Item>,
+struct EmbeddingsAnswer {
+    data: Vec<Embedding>,
 }
 
 #[derive(Deserialize)]
-struct Item {
+struct Embedding {
     #[serde(default)]
     index: usize,
     embedding: Vec<f32>,
@@ -59,7 +59,7 @@ impl Embeddings {
         model: &str,
     ) -> Result<Self, EmbeddingsError> {
         let mut url = parse_base(base).map_err(EmbeddingsError::Setup)?;
-        let base = shown(&url);
+        let base = printable_base(&url);
         if key.is_none() && !loopback(&url) {
             let missing = format!("{base} needs a key (EMBEDDINGS_API_KEY)");
             return Err(EmbeddingsError::Setup(missing));
@@ -98,7 +98,7 @@ impl Embeddings {
             BodyError::Broken(error) => unreachable(error),
             BodyError::TooLarge => failed(format!("answered with more than {MAX_BYTES} bytes")),
         })?;
-        let answer: Answer = serde_json::from_slice(&bytes)
+        let answer: EmbeddingsAnswer = serde_json::from_slice(&bytes)
             .map_err(|_| failed("answered with something that is not embeddings".to_owned()))?;
         let mut items = answer.data;
         items.sort_by_key(|item| item.index);

@@ -13,16 +13,16 @@ use crate::{
     http::classify_event,
 };
 
-/// Where the items of a stream stand.
+/// The items of a stream so far.
 #[derive(Default)]
 pub(crate) struct Items {
     /// What each item of the stream is.
-    open: HashMap<u64, Open>,
+    open: HashMap<u64, OpenItem>,
 }
 
 /// An item that has begun.
 #[derive(Clone, Copy)]
-enum Open {
+enum OpenItem {
     /// Text; whether some of it came.
     Message { begun: bool },
     /// The call of this index.
@@ -43,7 +43,7 @@ impl Reader for Items {
         if data.trim() == "[DONE]" {
             return Ok(Progress::Done);
         }
-        let event: Event<'_> = parse("an event", data)?;
+        let event: WireEvent<'_> = parse("an event", data)?;
         let at = event.output_index.unwrap_or(0);
         let delta = match event.delta {
             Some(Value::String(delta)) => delta,
@@ -51,7 +51,7 @@ impl Reader for Items {
         };
         match event.kind.as_str() {
             "response.output_text.delta" | "response.refusal.delta" => {
-                self.open.insert(at, Open::Message { begun: true });
+                self.open.insert(at, OpenItem::Message { begun: true });
                 into.add_text(delta, live)?;
             }
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
@@ -65,7 +65,7 @@ impl Reader for Items {
                 }
             }
             "response.function_call_arguments.delta" => match self.open.get(&at) {
-                Some(Open::Call(call)) => into.add_arguments(*call, delta, live)?,
+                Some(OpenItem::Call(call)) => into.add_arguments(*call, delta, live)?,
                 _ => {
                     let detail = format!("arguments for item {at}, which is not a call");
                     return Err(Fault::Garbled { detail });
@@ -92,14 +92,14 @@ impl Reader for Items {
             }
             "response.failed" => {
                 let error = event.response.and_then(|response| response.error);
-                return Err(failed(&error.unwrap_or_default()));
+                return Err(failure(&error.unwrap_or_default()));
             }
-            "error" => return Err(failed(&serde_json::from_str(data).unwrap_or_default())),
+            "error" => return Err(failure(&serde_json::from_str(data).unwrap_or_default())),
             // A server that does not stream sends the whole response in one piece.
             "" if data.contains("\"output\"") => {
                 let response: Response<'_> = parse("a response", data)?;
                 if let Some(error) = response.error.as_ref().filter(|error| !error.is_null()) {
-                    return Err(failed(error));
+                    return Err(failure(error));
                 }
                 self.end(response, into, live)?;
                 return Ok(Progress::Done);
@@ -107,7 +107,7 @@ impl Reader for Items {
             "" => {
                 let error: Value = parse("an event", data)?;
                 if error.get("error").is_some_and(|error| !error.is_null()) {
-                    return Err(failed(&error));
+                    return Err(failure(&error));
                 }
             }
             _ => {}
@@ -120,23 +120,23 @@ impl Items {
     fn begin(
         &mut self,
         at: u64,
-        item: &Item,
+        item: &OutputItem,
         into: &mut Assembly,
         live: &mut (dyn FnMut(StreamEvent) + Send),
-    ) -> Result<Open, Fault> {
+    ) -> Result<OpenItem, Fault> {
         let open = match item.kind.as_str() {
             "message" => {
                 if let Some(phase) = &item.phase {
                     into.begin_thought(Some(Seal::Phase(phase.clone())))?;
                 }
-                Open::Message { begun: false }
+                OpenItem::Message { begun: false }
             }
-            "reasoning" => Open::Thought(into.begin_thought(None)?),
+            "reasoning" => OpenItem::Thought(into.begin_thought(None)?),
             "function_call" => {
                 let id = item.call_id.clone().or_else(|| item.id.clone()).unwrap_or_default();
-                Open::Call(into.begin_call(id, item.name.clone().unwrap_or_default(), live)?)
+                OpenItem::Call(into.begin_call(id, item.name.clone().unwrap_or_default(), live)?)
             }
-            _ => Open::Other,
+            _ => OpenItem::Other,
         };
         self.open.insert(at, open);
         Ok(open)
@@ -150,24 +150,24 @@ impl Items {
         into: &mut Assembly,
         live: &mut (dyn FnMut(StreamEvent) + Send),
     ) -> Result<(), Fault> {
-        let item: Item = parse("an item", raw.get())?;
+        let item: OutputItem = parse("an item", raw.get())?;
         let open = match self.open.get(&at) {
             Some(open) => *open,
             None => self.begin(at, &item, into, live)?,
         };
         match open {
-            Open::Message { begun: true } | Open::Other => Ok(()),
-            Open::Message { begun: false } => {
+            OpenItem::Message { begun: true } | OpenItem::Other => Ok(()),
+            OpenItem::Message { begun: false } => {
                 let parts = item.content.unwrap_or_default();
                 parts.into_iter().try_for_each(|part| into.add_text(part.words(), live))
             }
-            Open::Call(call) => {
+            OpenItem::Call(call) => {
                 if into.calls[call].arguments.is_empty() {
                     into.add_arguments(call, item.arguments.unwrap_or_default(), live)?;
                 }
                 Ok(())
             }
-            Open::Thought(thought) => {
+            OpenItem::Thought(thought) => {
                 if into.thoughts[thought].text.is_empty() {
                     let parts = item.summary.into_iter().chain(item.content).flatten();
                     let words: Vec<_> = parts.map(ContentPart::words).collect();
@@ -180,11 +180,11 @@ impl Items {
 
     /// The thought that an item is; some servers do not announce it.
     fn thought(&mut self, at: u64, into: &mut Assembly) -> Result<usize, Fault> {
-        if let Some(Open::Thought(thought)) = self.open.get(&at) {
+        if let Some(OpenItem::Thought(thought)) = self.open.get(&at) {
             return Ok(*thought);
         }
         let thought = into.begin_thought(None)?;
-        self.open.insert(at, Open::Thought(thought));
+        self.open.insert(at, OpenItem::Thought(thought));
         Ok(thought)
     }
 
@@ -198,7 +198,7 @@ impl Items {
             into.model = model;
         }
         if let Some(usage) = response.usage {
-            into.cache_written = usage.written();
+            into.cache_written = usage.cache_written();
             into.usage = usage.read();
         }
         // Items that came as events are known already.
@@ -218,7 +218,7 @@ impl Items {
     }
 }
 
-fn failed(error: &Value) -> Fault {
+fn failure(error: &Value) -> Fault {
     match error.get("error").is_some_and(Value::is_object) {
         true => classify_event(error),
         false => classify_event(&serde_json::json!({ "error": error })),
@@ -226,7 +226,7 @@ fn failed(error: &Value) -> Fault {
 }
 
 #[derive(Deserialize)]
-struct Event<'a> {
+struct WireEvent<'a> {
     #[serde(rename = "type", default)]
     kind: String,
     output_index: Option<u64>,
@@ -255,7 +255,7 @@ struct Incomplete {
 }
 
 #[derive(Deserialize)]
-struct Item {
+struct OutputItem {
     #[serde(rename = "type", default)]
     kind: String,
     id: Option<String>,
@@ -302,7 +302,7 @@ struct OutputDetails {
 }
 
 impl Tokens {
-    fn written(&self) -> u64 {
+    fn cache_written(&self) -> u64 {
         self.input_tokens_details.as_ref().and_then(|of| of.cache_write_tokens).unwrap_or(0)
     }
 

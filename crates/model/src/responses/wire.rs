@@ -5,12 +5,22 @@ use std::sync::atomic::Ordering;
 
 use serde::Serialize;
 use serde_json::{json, value::RawValue};
-use windlass_core::message::{Message, Prelude};
+use windlass_core::message::{Message, Prelude, ToolSpec};
 use windlass_core::reasoning::{Seal, Thought};
 
 use crate::pieces::{Piece, pieces};
 use crate::served::ServedModel;
 use crate::{Options, ReasoningUse, Transcript, sanitize};
+
+#[derive(Serialize)]
+struct OfferedTool<'a> {
+    #[serde(flatten)]
+    tool: &'a ToolSpec,
+    /// Our schemas have optional arguments, which strict ones may not.
+    strict: bool,
+    #[serde(rename = "type")]
+    kind: &'static str,
+}
 
 /// Writes what an epoch begins with: the tools and the system prompt.
 pub(crate) fn begin(transcript: &mut Transcript, prelude: &Prelude) {
@@ -19,16 +29,7 @@ pub(crate) fn begin(transcript: &mut Transcript, prelude: &Prelude) {
         let tools: Vec<_> = prelude
             .tools
             .iter()
-            .map(|tool| {
-                json!({
-                    "type": "function",
-                    "name": tool.name,
-                    "description": tool.description,
-                    "parameters": tool.parameters,
-                    // Our schemas have optional arguments, which strict ones may not.
-                    "strict": false,
-                })
-            })
+            .map(|tool| OfferedTool { tool, strict: false, kind: "function" })
             .collect();
         bytes.extend_from_slice(b"\"tools\":");
         write(bytes, &tools);
@@ -53,29 +54,38 @@ pub(crate) fn push(transcript: &mut Transcript, message: &Message) {
             transcript.messages.extend_from_slice(b"]}");
         }
         Message::User { text, .. } => {
-            push_item(transcript, &Item::said("user", "input_text", text));
+            push_item(transcript, &InputItem::of_text("user", "input_text", text));
         }
         Message::Tool { provider_id, text, .. } => {
             let call_id = sanitize::id(provider_id);
-            push_item(transcript, &Item::FunctionCallOutput { call_id, output: text });
+            push_item(transcript, &InputItem::FunctionCallOutput { call_id, output: text });
         }
         Message::Assistant { text, calls, reasoning } => {
-            let reasoning = transcript.returned(reasoning.as_ref());
+            let reasoning = transcript.returnable_reasoning(reasoning.as_ref());
             let all = pieces(text, calls, reasoning);
             // The provider wants an answer after each thought.
             let empty = all.iter().all(|piece| matches!(piece, Piece::Thought(_)));
             let mut phase = None;
             for piece in all {
                 match piece {
-                    Piece::Text(text) => push_item(transcript, &Item::answer(text, phase.take())),
+                    Piece::Text(text) => {
+                        push_item(transcript, &InputItem::answer(text, phase.take()))
+                    }
                     Piece::Thought(thought) => match &thought.seal {
                         // Models are worse where the label of their own words is missing.
                         Some(Seal::Phase(label)) => phase = Some(label.as_str()),
-                        _ => push_thought(transcript, thought),
+                        Some(
+                            Seal::Signature(_)
+                            | Seal::Redacted(_)
+                            | Seal::Item(_)
+                            | Seal::Field(_)
+                            | Seal::Call(_),
+                        )
+                        | None => push_thought(transcript, thought),
                     },
                     Piece::Call(call) => push_item(
                         transcript,
-                        &Item::FunctionCall {
+                        &InputItem::FunctionCall {
                             call_id: sanitize::id(&call.provider_id),
                             name: sanitize::name(&call.name),
                             arguments: sanitize::arguments(&call.arguments),
@@ -84,7 +94,7 @@ pub(crate) fn push(transcript: &mut Transcript, message: &Message) {
                 }
             }
             if empty {
-                push_item(transcript, &Item::answer(text, phase));
+                push_item(transcript, &InputItem::answer(text, phase));
             }
         }
     }
@@ -162,7 +172,7 @@ fn write(bytes: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Item<'a> {
+enum InputItem<'a> {
     Message {
         role: &'static str,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -187,8 +197,8 @@ struct ContentPart<'a> {
     text: &'a str,
 }
 
-impl<'a> Item<'a> {
-    fn said(role: &'static str, kind: &'static str, text: &'a str) -> Self {
+impl<'a> InputItem<'a> {
+    fn of_text(role: &'static str, kind: &'static str, text: &'a str) -> Self {
         Self::Message { role, phase: None, content: [ContentPart { kind, text }] }
     }
 

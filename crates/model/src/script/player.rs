@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 use windlass_core::message::Prelude;
 use windlass_core::reasoning::{Reasoning, Seal, Thought};
 
-use super::{Rule, RuleAnswer, Script, Scripted};
+use super::{Rule, RuleAnswer, Script, ScriptedReply};
 use crate::{
     BoxFuture, Call, Error, Fault, Model, ModelName, Options, Reply, StreamEvent, Transcript, Wire,
     assemble::identify, transcript::TranscriptForm,
@@ -16,7 +16,7 @@ pub trait RequestView {
     /// How many replies it already has.
     fn turn(&self) -> usize;
     /// The texts since the last reply.
-    fn news(&self) -> Vec<String>;
+    fn new_texts(&self) -> Vec<String>;
     /// The system prompt and the first user message.
     fn opening(&self) -> (String, String);
 }
@@ -26,8 +26,8 @@ impl RequestView for Transcript {
         Transcript::turn(self)
     }
 
-    fn news(&self) -> Vec<String> {
-        Transcript::news(self)
+    fn new_texts(&self) -> Vec<String> {
+        Transcript::new_texts(self)
     }
 
     fn opening(&self) -> (String, String) {
@@ -37,9 +37,9 @@ impl RequestView for Transcript {
 
 impl Script {
     /// The reply to a conversation, or what is wrong.
-    pub fn answer(&self, asked: &dyn RequestView) -> Result<&Scripted, String> {
+    pub fn answer(&self, asked: &dyn RequestView) -> Result<&ScriptedReply, String> {
         let turn = asked.turn();
-        let received = Received { asked, news: OnceCell::new(), opening: OnceCell::new() };
+        let received = ReceivedText { asked, new_texts: OnceCell::new(), opening: OnceCell::new() };
         let rule = self.rules.iter().find(|rule| rule.holds(&received));
         let (replies, place) = match rule.map(|rule| &rule.answer) {
             Some(RuleAnswer::Always(reply)) => return expected(reply, &received),
@@ -47,7 +47,7 @@ impl Script {
             None => (&self.replies, "the script"),
         };
         // A reply meant for this task goes before one for any.
-        let mine = |reply: &&Scripted| {
+        let mine = |reply: &&ScriptedReply| {
             reply.task.as_ref().is_some_and(|text| received.goal().contains(text))
         };
         let here = || replies.iter().filter(|reply| reply.turn == turn);
@@ -64,19 +64,19 @@ impl Script {
 }
 
 /// The texts of a conversation, read when first asked for: that costs the conversation's length.
-struct Received<'a> {
+struct ReceivedText<'a> {
     asked: &'a dyn RequestView,
-    news: OnceCell<Vec<String>>,
+    new_texts: OnceCell<Vec<String>>,
     opening: OnceCell<(String, String)>,
 }
 
-impl Received<'_> {
-    fn news(&self) -> &[String] {
-        self.news.get_or_init(|| self.asked.news())
+impl ReceivedText<'_> {
+    fn new_texts(&self) -> &[String] {
+        self.new_texts.get_or_init(|| self.asked.new_texts())
     }
 
     fn has_news(&self, wanted: &str) -> bool {
-        self.news().iter().any(|text| text.contains(wanted))
+        self.new_texts().iter().any(|text| text.contains(wanted))
     }
 
     fn opening(&self) -> &(String, String) {
@@ -92,19 +92,22 @@ impl Received<'_> {
     }
 }
 
-fn expected<'a>(reply: &'a Scripted, received: &Received<'_>) -> Result<&'a Scripted, String> {
+fn expected<'a>(
+    reply: &'a ScriptedReply,
+    received: &ReceivedText<'_>,
+) -> Result<&'a ScriptedReply, String> {
     match reply.expect.iter().find(|wanted| !received.has_news(wanted)) {
         None => Ok(reply),
         Some(missing) => Err(format!(
             "reply {} of the script expects `{missing}`, which is not in what came since the last one: {}",
             received.asked.turn() + 1,
-            received.news().join(" | ")
+            received.new_texts().join(" | ")
         )),
     }
 }
 
 impl Rule {
-    fn holds(&self, received: &Received<'_>) -> bool {
+    fn holds(&self, received: &ReceivedText<'_>) -> bool {
         self.system.as_ref().is_none_or(|wanted| received.opening().0.contains(wanted))
             && self.task.as_ref().is_none_or(|wanted| received.goal().contains(wanted))
             && self.when.iter().all(|wanted| received.has_news(wanted))
@@ -180,7 +183,7 @@ impl Model for ScriptModel {
 }
 
 /// What a script says that the model thought.
-fn reasoning(name: &ModelName, scripted: &Scripted) -> Option<Reasoning> {
+fn reasoning(name: &ModelName, scripted: &ScriptedReply) -> Option<Reasoning> {
     let redacted = scripted
         .redacted
         .iter()
@@ -196,7 +199,7 @@ fn reasoning(name: &ModelName, scripted: &Scripted) -> Option<Reasoning> {
 }
 
 /// Previews a reply as a stream would.
-fn show(scripted: &Scripted, calls: &[Call], live: &mut (dyn FnMut(StreamEvent) + Send)) {
+fn show(scripted: &ScriptedReply, calls: &[Call], live: &mut (dyn FnMut(StreamEvent) + Send)) {
     for thought in &scripted.think {
         live(StreamEvent::Reasoning(thought.clone()));
     }

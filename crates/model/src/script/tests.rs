@@ -5,23 +5,23 @@ use super::*;
 struct FakeRequest {
     turn: usize,
     task: &'static str,
-    news: &'static str,
+    new_texts: &'static str,
 }
 
 impl RequestView for FakeRequest {
     fn turn(&self) -> usize {
         self.turn
     }
-    fn news(&self) -> Vec<String> {
-        vec![self.news.to_owned()]
+    fn new_texts(&self) -> Vec<String> {
+        vec![self.new_texts.to_owned()]
     }
     fn opening(&self) -> (String, String) {
         ("You are the router".to_owned(), self.task.to_owned())
     }
 }
 
-fn said(turn: usize, task: &'static str, news: &'static str) -> FakeRequest {
-    FakeRequest { turn, task, news }
+fn said(turn: usize, task: &'static str, new_texts: &'static str) -> FakeRequest {
+    FakeRequest { turn, task, new_texts }
 }
 
 #[test]
@@ -81,10 +81,21 @@ fn a_wrong_script_says_where_and_what() {
     replies, item 1: it neither says anything nor calls a tool
     replies, item 2: `bash` takes a text or a map of arguments
     replies, item 1: `sya` takes a map of arguments, or is not a key of a reply
-    match, rule 1: one call, one tool: `bash` has company
+    match, rule 1: a call has one tool, and `bash` is one of several
     "
     );
-    assert!(Script::parse("replies: [").is_err());
+}
+
+/// Whoever names a file as a script may not be one who may read it.
+#[test]
+fn the_error_does_not_repeat_a_file_that_is_not_a_script() {
+    for text in ["hidden", "hidden\nhidden: [", "replies: hidden", "replies: [hidden", "a: &hidden"]
+    {
+        let error = Script::parse(text).unwrap_err().to_string();
+        assert!(!error.contains("hidden"), "{error}");
+    }
+    let error = Script::parse("goal: x\nreplies: hidden").unwrap_err().to_string();
+    assert_eq!(error, "it is not a YAML script at line 2, column 10");
 }
 
 #[test]

@@ -344,7 +344,7 @@ async fn a_wire_that_is_not_spoken_names_the_setting() {
 }
 
 #[tokio::test]
-async fn failed_and_incomplete_responses_are_told_apart() {
+async fn failed_and_incomplete_responses_are_distinguished() {
     let failed = |code: &str| {
         let error = json!({"code": code, "message": "said so"});
         let event =

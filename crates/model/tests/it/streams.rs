@@ -75,7 +75,7 @@ async fn a_server_that_says_nothing_more_has_stalled() {
 }
 
 #[tokio::test]
-async fn what_is_no_json_is_garbled_and_asked_for_again() {
+async fn what_is_not_json_is_garbled_and_asked_for_again() {
     for &wire in Wire::ALL {
         for nonsense in ["{\"choices\":[", "null and void", "[]", "{\"choices\":7,\"type\":8}"] {
             let server = ModelServer::start_empty();
@@ -91,7 +91,7 @@ async fn what_is_no_json_is_garbled_and_asked_for_again() {
 }
 
 #[tokio::test]
-async fn a_web_page_or_other_bytes_are_no_model_server() {
+async fn a_web_page_or_other_bytes_are_not_a_model_server() {
     let server = ModelServer::start_empty();
     server.next(Answer::status(200, "text/html; charset=utf-8", "<html>"));
     let error = hello(&*model(Wire::Chat, &server)).await.unwrap_err();
@@ -224,7 +224,7 @@ async fn a_server_that_does_not_stream_is_understood() {
 }
 
 #[tokio::test]
-async fn a_mislabelled_stream_is_read_and_other_text_is_no_model_server() {
+async fn a_mislabelled_stream_is_read_and_other_text_is_refused() {
     let server = ModelServer::start_empty();
     let stream = "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\ndata: [DONE]\n\n";
     server.next(Answer::status(200, "text/plain", stream));
@@ -235,9 +235,9 @@ async fn a_mislabelled_stream_is_read_and_other_text_is_no_model_server() {
     assert!(matches!(error.fault, Fault::NotAModelServer { .. }), "{error}");
 }
 
-/// What is no stream now will be none at the next try.
+/// A reply that is not a stream now will not be one at the next try.
 #[tokio::test]
-async fn a_reply_that_is_no_stream_is_named_and_asked_for_once() {
+async fn a_reply_without_a_stream_is_named_and_asked_for_once() {
     for (kind, body) in [
         ("text/plain", "It works!"),
         ("text/plain", ""),

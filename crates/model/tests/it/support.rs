@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use windlass_core::{
     id::CallId,
-    message::{Message, Prelude, ToolRequest, ToolSpec},
+    message::{ArgumentSchema, Message, Prelude, ToolRequest, ToolSpec},
 };
 use windlass_model::{
     Error, Model, Models, Options, Provider, Reply, Retry, Settings, StreamEvent, Transcript, Wire,
@@ -36,11 +36,11 @@ pub fn prelude() -> Prelude {
     let tool = |name: &str, argument: &str| ToolSpec {
         name: name.to_owned(),
         description: format!("The tool {name}."),
-        parameters: serde_json::json!({
+        parameters: ArgumentSchema::from(&serde_json::json!({
             "type": "object",
             "properties": {argument: {"type": "string"}},
             "required": [argument],
-        }),
+        })),
     };
     Prelude {
         system: "You are \"careful\".".to_owned(),

@@ -23,7 +23,7 @@ fn retrying(attempt: u32, live: &StreamEvent) -> Duration {
 
 /// ES-370, ES-374, ES-375, ES-376
 #[tokio::test]
-async fn waits_grow_and_are_told_before_they_begin() {
+async fn waits_grow_and_are_announced_before_they_begin() {
     let server = ModelServer::start_empty();
     server.next(busy()).next(busy()).next(busy()).next(Answer::script("say: now"));
     let model = model(Wire::Chat, &server);
@@ -66,10 +66,7 @@ async fn a_wait_beyond_the_limit_is_the_callers_to_take() {
     let error = hello(&*model(Wire::Chat, &server)).await.unwrap_err();
     assert_eq!(error.fault.retry_after(), Some(Duration::from_secs(86400)));
     let said = error.to_string();
-    assert!(
-        said.starts_with("rate limited: slow down; it wants to be asked again in 24h"),
-        "{said}"
-    );
+    assert!(said.starts_with("rate limited: slow down; it asks to retry in 24h"), "{said}");
     assert!(matches!(error.fault, Fault::RateLimited { .. }) && error.retryable());
     assert_eq!(server.request_count(), 1);
 }

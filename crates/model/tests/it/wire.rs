@@ -37,8 +37,8 @@ async fn body_of(wire: Wire) -> String {
 async fn chat_completions_are_sent_like_this() {
     insta::assert_snapshot!(body_of(Wire::Chat).await, @r#"
     {"model":"m","stream":true,"stream_options":{"include_usage":true},"tools":[
-    {"function":{"description":"The tool bash.","name":"bash","parameters":{"properties":{"command":{"type":"string"}},"required":["command"],"type":"object"}},"type":"function"},
-    {"function":{"description":"The tool read.","name":"read","parameters":{"properties":{"path":{"type":"string"}},"required":["path"],"type":"object"}},"type":"function"}],"messages":[
+    {"function":{"name":"bash","description":"The tool bash.","parameters":{"properties":{"command":{"type":"string"}},"required":["command"],"type":"object"}},"type":"function"},
+    {"function":{"name":"read","description":"The tool read.","parameters":{"properties":{"path":{"type":"string"}},"required":["path"],"type":"object"}},"type":"function"}],"messages":[
     {"role":"system","content":"You are \"careful\"."},
     {"role":"user","content":"count"},
     {"role":"assistant","content":"Looking.","tool_calls":[
@@ -53,9 +53,9 @@ async fn chat_completions_are_sent_like_this() {
 #[tokio::test]
 async fn responses_are_sent_like_this() {
     insta::assert_snapshot!(body_of(Wire::Responses).await, @r#"
-    {"include":["reasoning.encrypted_content"],"model":"m","parallel_tool_calls":true,"prompt_cache_key":"047c13fa247b577291026fdb5ac247b7","reasoning":{"summary":"auto"},"store":false,"stream":true,"tools":[
-    {"description":"The tool bash.","name":"bash","parameters":{"properties":{"command":{"type":"string"}},"required":["command"],"type":"object"},"strict":false,"type":"function"},
-    {"description":"The tool read.","name":"read","parameters":{"properties":{"path":{"type":"string"}},"required":["path"],"type":"object"},"strict":false,"type":"function"}],"instructions":"You are \"careful\".","input":[
+    {"include":["reasoning.encrypted_content"],"model":"m","parallel_tool_calls":true,"prompt_cache_key":"7ca90c364fd5b0aa1c43d527f5d432b8","reasoning":{"summary":"auto"},"store":false,"stream":true,"tools":[
+    {"name":"bash","description":"The tool bash.","parameters":{"properties":{"command":{"type":"string"}},"required":["command"],"type":"object"},"strict":false,"type":"function"},
+    {"name":"read","description":"The tool read.","parameters":{"properties":{"path":{"type":"string"}},"required":["path"],"type":"object"},"strict":false,"type":"function"}],"instructions":"You are \"careful\".","input":[
     {"type":"message","role":"user","content":[
     {"type":"input_text","text":"count"}]},
     {"type":"message","role":"assistant","content":[
@@ -125,7 +125,7 @@ proptest! {
                 prop_assert!(one.hash() != before.0 && one.bytes() > before.1 && one.len() > before.2);
             }
             let assistants = said.iter().filter(|m| matches!(m, Message::Assistant { .. })).count();
-            prop_assert_eq!(one.assistant_messages(), assistants);
+            prop_assert_eq!(one.turn(), assistants);
         }
     }
 }
@@ -153,7 +153,7 @@ async fn two_hundred_turns_extend_each_other_byte_for_byte() {
         // Where a reply is several items, its call is one.
         let reply = if wire == Wire::Responses { "function_call" } else { "assistant" };
         let replies = last.iter().filter(|message| message.role == reply).count();
-        assert_eq!((replies, transcript.assistant_messages()), (199, 200));
+        assert_eq!((replies, transcript.turn()), (199, 200));
         if wire == Wire::Anthropic {
             assert!(last.windows(2).all(|pair| pair[0].role != pair[1].role), "they take turns");
         }

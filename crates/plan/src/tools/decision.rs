@@ -1,18 +1,16 @@
 //! `log_decision`: a choice that the task made, why, and what else there was.
 
-use futures_util::FutureExt as _;
-use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use windlass_core::id::DecisionId;
 use windlass_core::outcome::Outcome;
-use windlass_core::policy::{Class, Risk};
 use windlass_store::NewDecision;
-use windlass_tools::{Call, Category, Prepared, Tool, ToolContext};
+use windlass_tools::Call;
 
-use super::{PlanLog, not_written, note};
+use super::{Note, NoteKind, PlanLog, arguments, not_written};
 
-pub(super) struct LogDecision(pub PlanLog);
+/// A decision that a call logs.
+pub(super) struct DecisionNote(NewDecision);
 
 #[derive(Deserialize)]
 struct Arguments {
@@ -21,16 +19,13 @@ struct Arguments {
     alternatives: Vec<String>,
 }
 
-impl Tool for LogDecision {
-    fn name(&self) -> &str {
-        "log_decision"
-    }
+impl Note for DecisionNote {
+    const TOOL: &'static str = "log_decision";
+    const DESCRIPTION: &'static str = include_str!("descriptions/log_decision.md");
+    const REASON: &'static str = "logs a decision";
+    const KIND: NoteKind = NoteKind::Log;
 
-    fn description(&self) -> &str {
-        include_str!("descriptions/log_decision.md").trim_ascii_end()
-    }
-
-    fn parameters(&self) -> Value {
+    fn parameters() -> Value {
         json!({
             "type": "object",
             "properties": {
@@ -48,41 +43,24 @@ impl Tool for LogDecision {
         })
     }
 
-    fn category(&self) -> Category {
-        Category::ContextEngineering
+    fn read(log: &PlanLog, call: Call) -> Result<Self, Outcome> {
+        let id = DecisionId::derived(&call.id.to_string(), "decision");
+        let arguments: Arguments = arguments(call)?;
+        Ok(Self(NewDecision {
+            id,
+            project: log.project_name(),
+            plan: Some(log.place.name.clone()),
+            task: Some(log.place.key.clone()),
+            title: arguments.title,
+            reasoning: arguments.reasoning,
+            alternatives: arguments.alternatives,
+        }))
     }
 
-    fn min_class(&self) -> (Class, Risk) {
-        (Class::Note, Risk::Low)
-    }
-
-    fn is_always_allowed(&self) -> bool {
-        true
-    }
-
-    fn prepare(&self, _: &ToolContext, call: Call) -> BoxFuture<'_, Result<Prepared, Outcome>> {
-        let log = self.0.clone();
-        let prepared = serde_json::from_value(call.arguments)
-            .map_err(|error| Outcome::error(format!("The arguments do not fit: {error}.")))
-            .map(|given: Arguments| {
-                let decision = NewDecision {
-                    id: DecisionId::derived(&call.id.to_string(), "decision"),
-                    project: log.project_name(),
-                    plan: Some(log.place.name.clone()),
-                    task: Some(log.place.key.clone()),
-                    title: given.title,
-                    reasoning: given.reasoning,
-                    alternatives: given.alternatives,
-                };
-                note("logs a decision", move || append(log, decision).boxed())
-            });
-        Box::pin(std::future::ready(prepared))
-    }
-}
-
-async fn append(log: PlanLog, decision: NewDecision) -> Outcome {
-    match log.store.planning().log_decision((log.now)(), decision).await {
-        Ok(decision) => Outcome::ok(format!("Logged {}: {}.", decision.id, decision.title)),
-        Err(error) => not_written(&error),
+    async fn write(self, log: PlanLog) -> Outcome {
+        match log.store.planning().log_decision((log.now)(), self.0).await {
+            Ok(decision) => Outcome::ok(format!("Logged {}: {}.", decision.id, decision.title)),
+            Err(error) => not_written(&error),
+        }
     }
 }

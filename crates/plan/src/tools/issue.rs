@@ -1,19 +1,17 @@
 //! `log_issue`: an issue that the task leaves open.
 
-use futures_util::FutureExt as _;
-use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use windlass_core::id::IssueId;
 use windlass_core::outcome::Outcome;
 use windlass_core::planning::Severity;
-use windlass_core::policy::{Class, Risk};
 use windlass_store::NewIssue;
-use windlass_tools::{Call, Category, Prepared, Tool, ToolContext};
+use windlass_tools::Call;
 
-use super::{PlanLog, not_written, note};
+use super::{Note, NoteKind, PlanLog, arguments, not_written};
 
-pub(super) struct LogIssue(pub PlanLog);
+/// An issue that a call logs.
+pub(super) struct IssueNote(NewIssue);
 
 #[derive(Deserialize)]
 struct Arguments {
@@ -22,16 +20,13 @@ struct Arguments {
     owner: Option<String>,
 }
 
-impl Tool for LogIssue {
-    fn name(&self) -> &str {
-        "log_issue"
-    }
+impl Note for IssueNote {
+    const TOOL: &'static str = "log_issue";
+    const DESCRIPTION: &'static str = include_str!("descriptions/log_issue.md");
+    const REASON: &'static str = "logs an issue";
+    const KIND: NoteKind = NoteKind::Log;
 
-    fn description(&self) -> &str {
-        include_str!("descriptions/log_issue.md").trim_ascii_end()
-    }
-
-    fn parameters(&self) -> Value {
+    fn parameters() -> Value {
         let severities: Vec<_> = Severity::ALL.iter().map(|one| one.as_str()).collect();
         json!({
             "type": "object",
@@ -45,41 +40,24 @@ impl Tool for LogIssue {
         })
     }
 
-    fn category(&self) -> Category {
-        Category::ContextEngineering
+    fn read(log: &PlanLog, call: Call) -> Result<Self, Outcome> {
+        let id = IssueId::derived(&call.id.to_string(), "issue");
+        let arguments: Arguments = arguments(call)?;
+        Ok(Self(NewIssue {
+            id,
+            project: log.project_name(),
+            plan: Some(log.place.name.clone()),
+            task: Some(log.place.key.clone()),
+            severity: arguments.severity,
+            owner: arguments.owner.or(log.place.agent.clone()),
+            description: arguments.description,
+        }))
     }
 
-    fn min_class(&self) -> (Class, Risk) {
-        (Class::Note, Risk::Low)
-    }
-
-    fn is_always_allowed(&self) -> bool {
-        true
-    }
-
-    fn prepare(&self, _: &ToolContext, call: Call) -> BoxFuture<'_, Result<Prepared, Outcome>> {
-        let log = self.0.clone();
-        let prepared = serde_json::from_value(call.arguments)
-            .map_err(|error| Outcome::error(format!("The arguments do not fit: {error}.")))
-            .map(|given: Arguments| {
-                let issue = NewIssue {
-                    id: IssueId::derived(&call.id.to_string(), "issue"),
-                    project: log.project_name(),
-                    plan: Some(log.place.name.clone()),
-                    task: Some(log.place.key.clone()),
-                    severity: given.severity,
-                    owner: given.owner.or(log.place.agent.clone()),
-                    description: given.description,
-                };
-                note("logs an issue", move || append(log, issue).boxed())
-            });
-        Box::pin(std::future::ready(prepared))
-    }
-}
-
-async fn append(log: PlanLog, issue: NewIssue) -> Outcome {
-    match log.store.planning().log_issue((log.now)(), issue).await {
-        Ok(issue) => Outcome::ok(format!("Logged {} ({}).", issue.id, issue.severity)),
-        Err(error) => not_written(&error),
+    async fn write(self, log: PlanLog) -> Outcome {
+        match log.store.planning().log_issue((log.now)(), self.0).await {
+            Ok(issue) => Outcome::ok(format!("Logged {} ({}).", issue.id, issue.severity)),
+            Err(error) => not_written(&error),
+        }
     }
 }

@@ -22,7 +22,7 @@ fn a_wrong_definition_is_refused_with_file_and_line() {
     insta::assert_snapshot!(wrong("---\nmodle: x\n---\n"), @"a.md:2: `modle`: unknown key; did you mean `model`?");
     insta::assert_snapshot!(wrong("---\ndescription: x\npermission-profile: trustd\n---\n"), @"a.md:3: `permission-profile`: `trustd` is not allowed; did you mean `trusted`? (allowed: restricted, normal, trusted, unrestricted)");
     insta::assert_snapshot!(wrong("---\nname: b\n---\n"), @"a.md:2: `name`: its name is `b`, and its file is named `a`");
-    insta::assert_snapshot!(wrong("---\nmodel:\n---\n"), @"a.md:2: `model`: `null` is no value; leave the key out instead");
+    insta::assert_snapshot!(wrong("---\nmodel:\n---\n"), @"a.md:2: `model`: `null` is not a value; leave the key out instead");
 }
 
 /// MS-216: a task's file has a frontmatter with a schema.
@@ -39,6 +39,6 @@ fn a_task_file_has_risk_mutation_verification_and_approval() {
     let wrong = |text: &str| parse_task_file("t.md", "t", text).unwrap_err().to_string();
     insta::assert_snapshot!(wrong("---\ntitle: x\nrisks: low\n---\ntext\n"), @"t.md:3: `risks`: unknown key; did you mean `risk`?");
     insta::assert_snapshot!(wrong("---\napproval: maybe\n---\ntext\n"), @"t.md:2: `approval`: `maybe` is not allowed (allowed: none, required)");
-    insta::assert_snapshot!(wrong("---\nrisk: low\n---\n"), @"t.md:1: the prompt is missing: write it behind the frontmatter");
+    insta::assert_snapshot!(wrong("---\nrisk: low\n---\n"), @"t.md:1: the prompt is missing: write it after the frontmatter");
     insta::assert_snapshot!(wrong("---\ntools:\n---\ntext\n"), @"t.md:2: `tools`: must be a list, not `null`; leave the key out instead");
 }

@@ -77,9 +77,9 @@ fn an_unknown_key_is_named_with_the_nearest_one() {
 }
 
 #[test]
-fn what_is_not_json_and_a_key_that_stands_twice_have_lines() {
+fn what_is_not_json_and_a_repeated_key_have_lines() {
     insta::assert_snapshot!(problems("{\n \"title\": \"x\",\n}"), @"plan.json:3: not JSON: trailing comma (column 1)");
-    insta::assert_snapshot!(problems("{\"title\": \"x\",\n \"title\": \"y\"}"), @"plan.json:2: `title`: this key stands twice in one object");
+    insta::assert_snapshot!(problems("{\"title\": \"x\",\n \"title\": \"y\"}"), @"plan.json:2: `title`: this key appears twice in one object");
     insta::assert_snapshot!(problems("[]"), @"plan.json:1: must be an object, not a list");
 }
 
@@ -166,7 +166,7 @@ proptest::proptest! {
 
 /// AX-008: a plan may say what must hold before its tasks are done; what is wrong with it is blamed on its line.
 #[test]
-fn a_completion_contract_of_a_plan_or_task_is_read_with_its_place() {
+fn a_contract_of_a_plan_or_task_is_read_with_its_place() {
     let text = r#"{
   "completion": {"checks": {"test": "make test"}, "audit": true},
   "phases": [{"tasks": [

@@ -31,7 +31,7 @@ fn each_kind_of_reference_is_found() {
 
 /// PL-067: a description is no reference, and neither is a path or prose about a program.
 #[test]
-fn a_description_alone_is_no_reference() {
+fn a_description_alone_is_not_a_reference() {
     for prompt in [
         "Review the page with the content flow skill",
         "Use the docs server to fetch documentation",

@@ -97,6 +97,14 @@ fn a_snapshot_without_a_field_is_refused() {
     );
 }
 
+/// What a file holds is a text of others.
+#[test]
+fn hidden_characters_of_a_snapshot_are_marked_for_the_model() {
+    let left = Snapshot { next_task_intent: "go\u{200b} on\u{e0041}".to_owned(), ..snapshot() };
+    let notice = windlass_plan::snapshots_notice(&[left]);
+    assert!(notice.contains("go\\u{200B} on\\u{E0041}"), "{notice}");
+}
+
 fn text() -> impl Strategy<Value = String> {
     "\\PC{0,20}|[\\s\\S]{1,20}"
         .prop_filter("a field is never empty", |text| !text.trim().is_empty())

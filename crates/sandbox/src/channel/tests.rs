@@ -1,30 +1,8 @@
-use tokio::io::{DuplexStream, duplex, split};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex, split};
+use windlass_helper::protocol::{MAX_CHUNK_BYTES, Report, VERSION};
 
 use super::*;
-use windlass_helper::protocol::{Isolation, NetworkMode};
-
-fn setup() -> Setup {
-    Setup {
-        isolation: Isolation::Host,
-        network: NetworkMode::Everything,
-        uid: 0,
-        gid: 0,
-        workspace: String::new(),
-        workspace_at: String::new(),
-        workspace_alias: String::new(),
-        home: String::new(),
-        binds: Vec::new(),
-        files: Vec::new(),
-        hidden: Vec::new(),
-        memory_bytes: 0,
-        processes: 0,
-        open_files: 0,
-        file_bytes: 0,
-        scratch_bytes: 0,
-        control_group: String::new(),
-        dumpable: false,
-    }
-}
+use crate::api::Exit;
 
 fn ready() -> Ready {
     Ready {
@@ -43,7 +21,7 @@ async fn open_to(said: &[u8]) -> (Result<Channel, SetupFailure>, DuplexStream) {
     let (near, mut far) = duplex(4 << 20);
     far.write_all(said).await.unwrap();
     let (from, to) = split(near);
-    (Channel::open(from, to, setup(), None, None).await, far)
+    (Channel::open(from, to, Setup::for_host(String::new()), None, None).await, far)
 }
 
 fn bytes_of(reports: &[Report]) -> Vec<u8> {

@@ -1,10 +1,9 @@
 //! Where container engines are found: the environment, docker's contexts, the usual sockets.
 
-use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use sha2::{Digest as _, Sha256};
+use windlass_core::hash::sha256;
 
 /// Settings of the docker program are a page of JSON.
 const MAX_SETTINGS_BYTES: u64 = 1 << 20;
@@ -59,10 +58,7 @@ fn of_context(settings: &Path, named: Option<String>) -> Option<String> {
         return None;
     }
     // Docker keeps each context in a directory named by the hash of its name.
-    let hash = Sha256::digest(name.as_bytes()).iter().fold(String::new(), |mut hash, byte| {
-        let _ = write!(hash, "{byte:02x}");
-        hash
-    });
+    let hash = sha256(name);
     let meta = json(&settings.join("contexts/meta").join(hash).join("meta.json"))?;
     Some(meta["Endpoints"]["docker"]["Host"].as_str()?.to_owned())
 }

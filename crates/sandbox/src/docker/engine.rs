@@ -165,7 +165,7 @@ impl Engine {
                 size: found.size.unwrap_or_default().try_into().unwrap_or_default(),
             })),
             Err(error) if is_missing(&error) => Ok(None),
-            Err(error) => Err(self.refused("look at the image", error)),
+            Err(error) => Err(self.engine_error("look at the image", error)),
         }
     }
 
@@ -179,13 +179,13 @@ impl Engine {
         match self.api.create_container(Some(options), body).await {
             Ok(made) => Ok(made.id),
             Err(error) if is_missing(&error) => Err(Error::ImageMissing { image }),
-            Err(error) => Err(self.refused("make the container", error)),
+            Err(error) => Err(self.engine_error("make the container", error)),
         }
     }
 
     pub(super) async fn start(&self, id: &str) -> Result<(), Error> {
         let started = self.api.start_container(id, None::<StartContainerOptions>).await;
-        started.map_err(|error| self.refused("start the container", error))
+        started.map_err(|error| self.engine_error("start the container", error))
     }
 
     /// Ends and removes a container; one that is gone is removed already.
@@ -195,7 +195,7 @@ impl Engine {
             Ok(()) => Ok(()),
             // Somebody else is removing it, which is as good.
             Err(Refusal::DockerResponseServerError { status_code: 404 | 409, .. }) => Ok(()),
-            Err(error) => Err(self.refused("remove the container", error)),
+            Err(error) => Err(self.engine_error("remove the container", error)),
         }
     }
 
@@ -203,7 +203,7 @@ impl Engine {
         let found = match self.api.inspect_container(id, None::<InspectContainerOptions>).await {
             Ok(found) => found.state.unwrap_or_default(),
             Err(error) if is_missing(&error) => return Ok(Condition::Gone),
-            Err(error) => return Err(self.refused("look at the container", error)),
+            Err(error) => return Err(self.engine_error("look at the container", error)),
         };
         Ok(if found.running == Some(true) {
             Condition::Running
@@ -225,7 +225,7 @@ impl Engine {
         let options =
             ListContainersOptions { all: true, filters: Some(filters), ..Default::default() };
         let found = self.api.list_containers(Some(options)).await;
-        let found = found.map_err(|error| self.refused("list containers", error))?;
+        let found = found.map_err(|error| self.engine_error("list containers", error))?;
         let pair = |one: bollard::models::ContainerSummary| {
             let value = one.labels.and_then(|mut labels| labels.remove(wanted));
             Some((one.id?, value.unwrap_or_default()))
@@ -262,7 +262,7 @@ impl Engine {
         cwd: Option<String>,
         env: Vec<String>,
     ) -> Result<(String, Output, To), Error> {
-        let failed = |error| self.refused("run a program in the container", error);
+        let failed = |error| self.engine_error("run a program in the container", error);
         let options = CreateExecOptions {
             attach_stdin: Some(true),
             attach_stdout: Some(true),
@@ -283,10 +283,10 @@ impl Engine {
     /// The exit code of a program that ran in a container, once it has one.
     pub(super) async fn exit_code(&self, exec: &str) -> Result<Option<i64>, Error> {
         let found = self.api.inspect_exec(exec).await;
-        Ok(found.map_err(|error| self.refused("look at a program", error))?.exit_code)
+        Ok(found.map_err(|error| self.engine_error("look at a program", error))?.exit_code)
     }
 
-    pub(super) fn refused(&self, doing: &str, error: Refusal) -> Error {
+    pub(super) fn engine_error(&self, doing: &str, error: Refusal) -> Error {
         match error {
             Refusal::DockerResponseServerError { message, .. }
             | Refusal::DockerStreamError { error: message } => {

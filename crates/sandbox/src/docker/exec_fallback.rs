@@ -17,15 +17,16 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::engine::{Engine, Output, To};
 use crate::Error;
-use crate::api::{Chunk, Command, Ended, Exit, Stdin, Stream};
+use crate::api::{Chunk, Command, CommandEnd, Exit, Stdin, Stream};
 use crate::channel::Request;
-use crate::running::{Carrier, Killer, Running};
+use crate::running::{Carrier, KillHandle, Running};
 use windlass_helper::protocol::{WINDOW, cost};
 
 /// What a person reads when the task starts.
 pub(super) const WARNING: &str = "the helper does not run in this container: commands go through the \
     engine, each takes far longer, there is no proxy, processes that leave their group are not ended with \
-    their command, and the working directory is not carried from one to the next";
+    their command, the working directory is not carried from one to the next, and files in the workspace can \
+    be made set-user and set-group";
 
 /// Notes its process number, which is that of its group, and becomes the program.
 const PROGRAM: &str = r#"echo $$ >"$1"; shift; exec "$@""#;
@@ -60,9 +61,10 @@ impl ExecFallback {
     /// Starts a command. One that cannot be started ends as a shell says it: 126 or 127.
     pub(super) fn start(&self, command: Command, env: Vec<String>) -> Running {
         let id = self.count.fetch_add(1, Ordering::Relaxed);
+        // Bounded by the caller: input waits for credit, and a command is signalled a few times at most.
         let (requests, inbox) = mpsc::unbounded_channel();
         let (running, Carrier { output, ended, credit }) =
-            Running::new(Killer { id, requests }, &command);
+            Running::new(KillHandle { id, requests }, &command);
         let job = Job {
             engine: self.engine.clone(),
             container: self.container.clone(),
@@ -79,9 +81,15 @@ impl ExecFallback {
         jobs.spawn(async move {
             let cwd = command.cwd.clone();
             let exit = job.run(command, env).await.unwrap_or(Exit::Lost);
-            let _ = ended.send(Ended { exit, cwd: Some(cwd), refused: Vec::new() });
+            let _ = ended.send(CommandEnd { exit, cwd: Some(cwd), refused: Vec::new() });
         });
         running
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        let mut jobs = self.jobs.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        while jobs.try_join_next().is_some() {}
+        jobs.is_empty()
     }
 
     pub(super) async fn close(self) {
@@ -196,6 +204,7 @@ impl Job {
                 | Request::Reply { .. }
                 | Request::ConnectionCredit { .. }
                 | Request::Hangup { .. }
+                | Request::AskIdle { .. }
                 | Request::NoteRefusal { .. },
             ) => {}
             None => tokio::time::sleep(POLL_INTERVAL).await,

@@ -36,7 +36,7 @@ impl Engine {
         let body = bollard::body_full(archive("Dockerfile", build.dockerfile.as_bytes()).into());
         let mut output = std::pin::pin!(self.api.build_image(options, None, Some(body)));
         while let Some(item) = output.next().await {
-            let item = item.map_err(|error| self.refused("build the image", error))?;
+            let item = item.map_err(|error| self.engine_error("build the image", error))?;
             if let Some(error) = item.error_detail {
                 let source = std::io::Error::other(error.message.unwrap_or_default());
                 return Err(Error::Engine { doing: "build the image".to_owned(), source });

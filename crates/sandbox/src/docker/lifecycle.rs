@@ -11,6 +11,7 @@ use super::{Docker, Link, State};
 use crate::api::SandboxEvent;
 use crate::channel::Channel;
 use crate::helper;
+use crate::host_sockets::HostSockets;
 use crate::{Error, environment};
 use windlass_core::layout::{AddedDirectory, WORKSPACE};
 use windlass_helper::protocol::{Access, Bind, Isolation, Setup};
@@ -45,11 +46,42 @@ impl Docker {
             state.link = again?;
         }
         if state.link.is_none() {
-            let (id, link) = self.provision().await?;
+            let (id, link, sockets) = self.provision().await?;
             state.container = Some(id);
             state.link = Some(link);
+            (state.sockets, state.has_new_sockets) = (Some(sockets), false);
         }
         state.link.as_ref().ok_or(Error::Lost)
+    }
+
+    /// Gives up a container that shows sockets which other processes have made since. What is mounted in it stays as it is,
+    /// so only a new one hides them. While something runs in it, it is kept.
+    pub(super) async fn hide_new_sockets(&self, state: &mut State) {
+        let found = state.sockets.as_mut().map(HostSockets::find_new).unwrap_or_default();
+        state.has_new_sockets |= !found.is_empty();
+        if !state.has_new_sockets {
+            return;
+        }
+        let is_idle = match &state.link {
+            Some(Link::Helper(channel)) => channel.is_idle().await,
+            Some(Link::Exec(fallback)) => fallback.is_idle(),
+            None => true,
+        };
+        if !is_idle {
+            return;
+        }
+        match state.link.take() {
+            Some(Link::Helper(channel)) => channel.close().await,
+            Some(Link::Exec(fallback)) => fallback.close().await,
+            None => {}
+        }
+        if let Some(id) = state.container.take() {
+            // One that cannot be removed now is found by its labels later.
+            let _ = self.engine.remove(&id).await;
+            let why = "another process has made a socket where commands see it; a new container hides it, and what was \
+                       kept in the old one outside the workspace is gone";
+            self.record(SandboxEvent::Lost { why: why.to_owned() });
+        }
     }
 
     /// A new link into a container that we already have; `None` when it no longer exists. After a network error the
@@ -95,16 +127,16 @@ impl Docker {
     }
 
     /// A new container with a link into it, tried as often as it makes sense (ES-278, ES-380).
-    async fn provision(&self) -> Result<(String, Link), Error> {
+    async fn provision(&self) -> Result<(String, Link, HostSockets), Error> {
         let mut patience = Patience::new(self.config.engine_patience);
         let mut pause = BETWEEN_ATTEMPTS;
         let mut attempts = 0;
         loop {
             match self.bring_up().await {
-                Ok((id, link)) => {
+                Ok((id, link, sockets)) => {
                     let what = format!("container {} of `{}`", short(&id), self.config.image);
                     self.record(SandboxEvent::Started { what, container: Some(id.clone()) });
-                    return Ok((id, link));
+                    return Ok((id, link, sockets));
                 }
                 Err(error @ Error::DiskFull { .. }) => return Err(error),
                 Err(error) if is_away(&error) => {
@@ -123,12 +155,14 @@ impl Docker {
         }
     }
 
-    async fn bring_up(&self) -> Result<(String, Link), Error> {
+    async fn bring_up(&self) -> Result<(String, Link, HostSockets), Error> {
         let main = match self.uses_fallback() {
             true => Main::Shell,
             false => Main::Helper,
         };
+        let mut sockets = spec::host_sockets(&self.config);
         let body = spec::body(&ContainerOptions {
+            sockets: &sockets.find_new(),
             config: &self.config,
             about: &self.engine.about,
             image: &self.image,
@@ -147,7 +181,7 @@ impl Docker {
             self.link(&id).await
         };
         match up.await {
-            Ok(link) => Ok((id, link)),
+            Ok(link) => Ok((id, link, sockets)),
             Err(error) => {
                 // The helper is the container's main program and runs until it is stopped. A container that has
                 // ended already could not run it.
@@ -195,7 +229,7 @@ impl Docker {
             workspace_alias: String::new(),
             home: HOME.to_owned(),
             binds: self.config.added.iter().map(as_bind).collect(),
-            files: self.config.home_files.below(HOME),
+            files: self.config.home_files.in_home(HOME),
             hidden: Vec::new(),
             memory_bytes: limits.memory_bytes,
             processes: limits.processes,

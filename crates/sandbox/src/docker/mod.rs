@@ -29,16 +29,18 @@ use crate::api::{
     BoxFuture, Command, FatalCause, IsolationReport, Sandbox, SandboxEvent, SandboxKind,
 };
 use crate::channel::Channel;
+use crate::host_sockets::HostSockets;
 use crate::limits::ResourceLimits;
 use crate::network::Network;
 use crate::workspace::{self, HomeFiles, canonical};
 use crate::{Error, Running, environment, helper};
 use windlass_core::layout::{AddedDirectory, Layout, WORKSPACE};
+use windlass_core::text::with_causes;
 
 pub use engine::{Engine, Image};
 use exec_fallback::ExecFallback;
 pub use image::{Build, DOCKERFILE};
-use orphans::Claim;
+use orphans::ContainerClaim;
 pub use orphans::{orphans, remove_orphans};
 use spec::HOME;
 
@@ -103,13 +105,17 @@ pub struct Docker {
     helper_fails: AtomicBool,
     events: Mutex<Vec<SandboxEvent>>,
     state: tokio::sync::Mutex<State>,
-    _claim: Arc<Claim>,
+    _claim: Arc<ContainerClaim>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     container: Option<String>,
     link: Option<Link>,
+    /// What the container hides of other processes.
+    sockets: Option<HostSockets>,
+    /// Whether there are sockets that it does not hide.
+    has_new_sockets: bool,
 }
 
 /// The way commands are started.
@@ -135,7 +141,7 @@ impl Docker {
         let identity = identity(&config.data)?;
         let image = engine.image(&config.image).await?;
         let image = image.ok_or_else(|| Error::ImageMissing { image: config.image.clone() })?;
-        let claim = Claim::take(&config.data, &config.task)?;
+        let claim = ContainerClaim::take(&config.data, &config.task)?;
         orphans::remove_stale(&engine, &config.data, &identity, &config.task).await?;
         let owner = workspace::owner(&config.workspace)?;
         workspace::prepare(&config.workspace, &config.layout, owner)?;
@@ -182,7 +188,7 @@ impl Docker {
         if let Err(error) = &outcome
             && let Some(cause) = fatal(error)
         {
-            self.record(SandboxEvent::Failed { cause, why: error.chain() });
+            self.record(SandboxEvent::Failed { cause, why: with_causes(&error) });
         }
         outcome
     }
@@ -190,6 +196,7 @@ impl Docker {
     async fn try_start(&self, command: Command) -> Result<Running, Error> {
         let (starter, env) = {
             let mut state = self.state.lock().await;
+            self.hide_new_sockets(&mut state).await;
             match self.ensure_link(&mut state).await? {
                 Link::Helper(channel) => {
                     let mut own = self.own_environment(&channel.ready.shell);
@@ -250,7 +257,17 @@ fn fatal(error: &Error) -> Option<FatalCause> {
         | Error::NoContainer { .. }
         | Error::ImageMissing { .. }
         | Error::DiskFull { .. } => Some(FatalCause::Engine),
-        _ => None,
+        Error::Install { .. }
+        | Error::Spawn { .. }
+        | Error::Path { .. }
+        | Error::Setup { .. }
+        | Error::NoIsolation { .. }
+        | Error::Protocol { .. }
+        | Error::Start { .. }
+        | Error::TooLong { .. }
+        | Error::TooMany { .. }
+        | Error::Engine { .. }
+        | Error::Lost => None,
     }
 }
 
@@ -264,7 +281,8 @@ fn isolation_report(engine: &Engine, config: &Config, owner: (u32, u32)) -> Isol
             engine.name()
         ),
         "its root is read-only, all capabilities are dropped, privileges cannot be gained".into(),
-        "sockets of other processes in the workspace are hidden if they are there when it starts"
+        "sockets of other processes are hidden; one that appears later is hidden by a new container, which the next \
+         command gets that starts while nothing else runs"
             .into(),
     ];
     let mut warnings = Vec::new();
@@ -282,7 +300,7 @@ fn isolation_report(engine: &Engine, config: &Config, owner: (u32, u32)) -> Isol
     ] {
         match bounded {
             true => facts.push(text),
-            false => warnings.push(format!("this engine cannot see to it that {text}")),
+            false => warnings.push(format!("this engine cannot guarantee that {text}")),
         }
     }
     if about.labels_files {

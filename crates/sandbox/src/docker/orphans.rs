@@ -20,15 +20,15 @@ use crate::workspace::canonical;
 
 /// The right to a task's container, for as long as it lives.
 #[derive(Debug)]
-pub(super) struct Claim {
+pub(super) struct ContainerClaim {
     path: PathBuf,
     _file: File,
 }
 
-impl Claim {
+impl ContainerClaim {
     /// Claims a task's container. One process may do so several times: what it does to it is one thing.
     pub(super) fn take(data: &Path, task: &str) -> Result<Arc<Self>, Error> {
-        static HELD: Mutex<Option<HashMap<PathBuf, Weak<Claim>>>> = Mutex::new(None);
+        static HELD: Mutex<Option<HashMap<PathBuf, Weak<ContainerClaim>>>> = Mutex::new(None);
         let path = path(data, task);
         let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
         let held = held.get_or_insert_default();
@@ -52,7 +52,7 @@ impl Claim {
     }
 }
 
-impl Drop for Claim {
+impl Drop for ContainerClaim {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
     }

@@ -52,6 +52,8 @@ pub(super) struct ContainerOptions<'a> {
     pub owner: (u32, u32),
     /// The data directory, as labels name it.
     pub identity: &'a str,
+    /// Sockets of other processes, as commands would name them.
+    pub sockets: &'a [PathBuf],
     pub main: Main,
 }
 
@@ -151,13 +153,24 @@ fn in_memory(options: &ContainerOptions<'_>) -> Result<HashMap<String, String>, 
         [("/tmp", &shared), ("/var/tmp", &shared), ("/run", &own), (HOME, &own)]
             .map(|(path, options)| (path.to_owned(), options.clone()))
             .into();
-    for path in config.hidden.iter().chain([&config.data]) {
-        if let Ok(below) = path.strip_prefix(&config.workspace) {
+    let mounts = workspace::mounts_inside(&config.workspace, &config.added);
+    let mounts = mounts.iter().filter(|path| path.is_dir());
+    let directories = config.hidden.iter().filter(|path| !path.is_file());
+    for path in directories.chain([&config.data]).chain(mounts) {
+        for target in seen_at(config, path) {
             let cover = format!("ro,noexec,nosuid,nodev,size=4k,mode=0555{hidden}");
-            all.insert(text(&Path::new(WORKSPACE).join(below))?, cover);
+            all.insert(text(&target)?, cover);
         }
     }
     Ok(all)
+}
+
+/// Where commands would see a path of this machine: in the workspace, and in a directory that was added.
+fn seen_at(config: &Config, path: &Path) -> Vec<PathBuf> {
+    let inside = path.strip_prefix(&config.workspace).ok();
+    let inside = inside.map(|below| Path::new(WORKSPACE).join(below));
+    let is_added = config.added.iter().any(|added| path.starts_with(&added.path));
+    inside.into_iter().chain(is_added.then(|| path.to_owned())).collect()
 }
 
 fn mounts(options: &ContainerOptions<'_>) -> Result<Vec<Mount>, Error> {
@@ -178,6 +191,18 @@ fn mounts(options: &ContainerOptions<'_>) -> Result<Vec<Mount>, Error> {
     if let Some(skills) = &config.skills {
         mounts.push(bind(skills, "/skills", true)?);
     }
+    let hidden: Vec<_> = config.hidden.iter().chain([&config.data]).cloned().collect();
+    for path in workspace::above_hidden(&config.workspace, &hidden) {
+        let below = path.strip_prefix(&config.workspace).unwrap_or(&path);
+        mounts.push(bind(&path, &text(&Path::new(WORKSPACE).join(below))?, false)?);
+    }
+    workspace::make_own_task_directory(&config.workspace, &config.layout, options.owner)?;
+    if let Some(tasks) = workspace::closed_tasks(&config.workspace, &config.layout) {
+        for (path, read_only) in [(&tasks.all, true), (&tasks.own, false)] {
+            let below = path.strip_prefix(&config.workspace).unwrap_or(path);
+            mounts.push(bind(path, &text(&Path::new(WORKSPACE).join(below))?, read_only)?);
+        }
+    }
     let place = workspace::trace_place(&config.workspace, &config.layout)?;
     if let (Some(trace), Some(_)) = (&config.trace, place) {
         let target = Path::new(WORKSPACE).join(config.layout.inner(Own::Trace));
@@ -186,19 +211,26 @@ fn mounts(options: &ContainerOptions<'_>) -> Result<Vec<Mount>, Error> {
     for added in &config.added {
         mounts.push(bind(Path::new(&added.path), &added.path, !added.writable)?);
     }
-    for socket in host_sockets(config) {
-        mounts.push(bind(Path::new("/dev/null"), &text(&socket)?, true)?);
+    for path in config.hidden.iter().filter(|path| path.is_file()) {
+        for target in seen_at(config, path) {
+            mounts.push(bind(Path::new("/dev/null"), &text(&target)?, true)?);
+        }
+    }
+    for socket in options.sockets {
+        mounts.push(bind(Path::new("/dev/null"), &text(socket)?, true)?);
     }
     Ok(mounts)
 }
 
-/// Sockets of other processes in the workspace, as commands would name them.
-fn host_sockets(config: &Config) -> Vec<PathBuf> {
-    let shown = VisibleDirectory { source: config.workspace.clone(), target: WORKSPACE.into() };
-    HostSockets::new(vec![shown], &[]).find_new()
+/// Looks for sockets of other processes in the workspace and in added directories.
+pub(super) fn host_sockets(config: &Config) -> HostSockets {
+    let workspace = VisibleDirectory { source: config.workspace.clone(), target: WORKSPACE.into() };
+    let added = config.added.iter().map(|added| PathBuf::from(&added.path));
+    let added = added.map(|path| VisibleDirectory { source: path.clone(), target: path });
+    HostSockets::new(added.chain([workspace]).collect(), &[])
 }
 
-/// The engine counts in signed numbers; what does not fit is no bound at all.
+/// The engine counts in signed numbers; a number that does not fit means no limit.
 fn signed(number: u64) -> i64 {
     number.try_into().unwrap_or(i64::MAX)
 }

@@ -1,7 +1,7 @@
 //! Credential files in directories that are shown to commands, at any depth.
 //!
 //! Such a directory may hold hundreds of thousands of files, so the search is bounded, and what it found deep down is
-//! remembered until the machine is started again or something changes near the top.
+//! remembered for some minutes, or until something changes near the top.
 
 use std::collections::VecDeque;
 use std::ffi::OsStr;
@@ -21,10 +21,13 @@ const MAX_ENTRIES: usize = 200_000;
 /// Directories down to this depth are looked at every time, and a change in them has all the rest searched again.
 const FRESH_DEPTH: usize = 2;
 
+/// How long is remembered what was found deep down, where the change of a file shows nowhere near the top.
+const REMEMBERED_SECONDS: u64 = 15 * 60;
+
 /// The largest file that is searched for tokens. A megabyte of configuration does not hold one.
 const MAX_LOOKED_INTO: u64 = 256 * 1024;
 
-/// Names that hold credentials wherever they stand, as far as they are known.
+/// Names that hold credentials in any directory, as far as they are known.
 const NAMES: &[&str] = &[
     ".npmrc",
     "npmrc",
@@ -63,13 +66,19 @@ const NAMES: &[&str] = &[
     ".dockerconfigjson",
     "service-account.json",
     "terraform.tfstate.backup",
+    "bunfig.toml",
+    ".bunfig.toml",
+    "token.json",
 ];
 
-/// Endings of files that hold credentials wherever they stand: states and variables of Terraform, stores of passwords
+/// What programs and people put behind the name of a copy.
+const COPIES: &[&str] = &["~", ".bak", ".old", ".orig", ".save"];
+
+/// Endings of files that hold credentials in any directory: states and variables of Terraform, stores of passwords
 /// and keys.
 const ENDINGS: &[&str] = &["tfstate", "tfvars", "kdbx", "ppk", "p12", "pfx", "jks", "keystore"];
 
-/// Names that only a person's own credentials have. What is downloaded has none of them, or does without.
+/// Names that only a person's own credentials have, and no downloaded file needs.
 const PERSONAL: &[&str] = &[
     ".netrc",
     "_netrc",
@@ -87,6 +96,8 @@ const CONFIGURATION: &[&str] = &[
     "config",
     "config.toml",
     "config.json",
+    "config.yaml",
+    "config.yml",
     "pip.conf",
     "gradle.properties",
     "settings.xml",
@@ -120,7 +131,7 @@ const PACKAGES: &[&str] = &[
 ];
 
 /// Everything below a shown directory that looks like a credential, relative to it. What lies deep is kept in `data`.
-pub(super) fn below(directory: &Path, data: &Path) -> Vec<PathBuf> {
+pub(super) fn find(directory: &Path, data: &Path) -> Vec<PathBuf> {
     let (mut found, stamp) = search(directory, FRESH_DEPTH);
     let kept = CredentialCache { path: data.join("helper").join(file_name(directory)), stamp };
     let deep = kept.recall().unwrap_or_else(|| {
@@ -143,6 +154,7 @@ pub(super) fn is_credential(path: &Path) -> bool {
 fn search(top: &Path, max_depth: usize) -> (Vec<PathBuf>, u64) {
     let mut hash = DefaultHasher::new();
     fs::read("/proc/sys/kernel/random/boot_id").ok().hash(&mut hash);
+    seconds_since_boot().map(|seconds| seconds / REMEMBERED_SECONDS).hash(&mut hash);
     let mut found = Vec::new();
     let mut left = MAX_ENTRIES;
     let mut waiting = VecDeque::from([(top.to_owned(), 0, false)]);
@@ -166,10 +178,24 @@ fn search(top: &Path, max_depth: usize) -> (Vec<PathBuf>, u64) {
                 }
             } else if kind.is_file() && is_secret(&entry.path(), of_package) {
                 found.extend(entry.path().strip_prefix(top).map(Path::to_owned));
+            } else if kind.is_symlink() && is_secret(&entry.path(), of_package) {
+                found.extend(target_below(top, &entry.path()));
             }
         }
     }
     (found, hash.finish())
+}
+
+fn seconds_since_boot() -> Option<u64> {
+    let text = fs::read_to_string("/proc/uptime").ok()?;
+    text.split('.').next()?.parse().ok()
+}
+
+/// What a link with the name of a credential leads to, where that is seen too, under whatever name.
+fn target_below(top: &Path, link: &Path) -> Option<PathBuf> {
+    let (top, target) = (top.canonicalize().ok()?, link.canonicalize().ok()?);
+    let inner = target.strip_prefix(top).ok().map(Path::to_owned);
+    inner.filter(|_| target.is_file())
 }
 
 fn is_one_of(name: &OsStr, list: &[&str]) -> bool {
@@ -179,7 +205,10 @@ fn is_one_of(name: &OsStr, list: &[&str]) -> bool {
 fn is_secret(path: &Path, of_package: bool) -> bool {
     // Case counts for less here than the file system says: programs spell such names in several ways.
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let name = &*name.to_ascii_lowercase();
+    let mut name = &*name.to_ascii_lowercase();
+    while let Some(copied) = COPIES.iter().find_map(|end| name.strip_suffix(end)) {
+        name = copied;
+    }
     let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
     let is_example = EXAMPLES.iter().any(|end| name.ends_with(end));
     let is_key_file = ["pem", "key", "asc"].contains(&ending) || name.ends_with("_key");
@@ -205,7 +234,17 @@ fn lies_among_secrets(path: &Path) -> bool {
 /// Whether a configuration text seems to hold a secret: a word for one before `=` or `:`, a URL with a password, or
 /// a private key.
 fn holds_secret(text: &str) -> bool {
-    const WORDS: [&str; 5] = ["token", "password", "secret", "extraheader", "_auth"];
+    const WORDS: [&str; 9] = [
+        "token",
+        "passw",
+        "secret",
+        "extraheader",
+        "_auth",
+        "api_key",
+        "apikey",
+        "access_key",
+        "private_key",
+    ];
     text.contains("PRIVATE KEY-----")
         || text.lines().any(|line| {
             let line = line.trim().to_ascii_lowercase();
@@ -213,7 +252,9 @@ fn holds_secret(text: &str) -> bool {
             let password = line.split("://").nth(1).is_some_and(|rest| {
                 rest.split('/').next().is_some_and(|authority| authority.contains('@'))
             });
-            let has_value = line.contains('=') || line.contains("\":");
+            // `key: value`, not a table that begins with its name alone.
+            let is_pair = line.contains(": ") && !line.starts_with(['#', ';', '/']);
+            let has_value = line.contains('=') || line.contains("\":") || is_pair;
             has_value && WORDS.iter().any(|word| key.contains(word)) || password
         })
 }
@@ -267,6 +308,9 @@ mod tests {
             ("[source.crates-io]\nreplace-with = \"mirror\"", false),
             ("-----BEGIN OPENSSH PRIVATE KEY-----\nx", true),
             ("{\"auth_token\": \"x\"}", true),
+            ("registry:\n  password: x\n", true),
+            ("openai_api_key = \"sk\"", true),
+            ("secrets:\n  - name\n# the token: see the manual\n", false),
         ] {
             assert_eq!(holds_secret(text), secret, "{text}");
         }
@@ -282,9 +326,14 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         };
-        for secret in
-            ["credentials.toml", "a/.npmrc", "a/b/c/d/.netrc", "bin/.env.local", "x/id_rsa"]
-        {
+        for secret in [
+            "credentials.toml",
+            "a/.npmrc",
+            "a/b/c/d/.netrc",
+            "bin/.env.local",
+            "x/id_rsa",
+            "y/.npmrc.bak~",
+        ] {
             write(secret, "sk");
         }
         write("v/node_modules/p/.npmrc", "_authToken = sk");
@@ -299,6 +348,9 @@ mod tests {
         ] {
             write(public, "x = 1");
         }
+        write("work/registry", "sk");
+        std::os::unix::fs::symlink("../work/registry", top.path().join("a/.pypirc")).unwrap();
+        std::os::unix::fs::symlink("/nowhere", top.path().join("a/.pgpass")).unwrap();
         let expected = [
             "a/.npmrc",
             "a/b/c/d/.netrc",
@@ -306,25 +358,36 @@ mod tests {
             "credentials.toml",
             "keys/server.pem",
             "v/node_modules/p/.npmrc",
+            "work/registry",
             "x/id_rsa",
+            "y/.npmrc.bak~",
         ]
         .map(PathBuf::from);
         for _ in 0..2 {
-            assert_eq!(below(top.path(), data.path()), expected);
+            assert_eq!(find(top.path(), data.path()), expected);
         }
         for hidden in ["r/registry/p/.netrc", "r/node_modules/p/.ssh/deploy", "t/State.TFSTATE"] {
             write(hidden, "machine host password sk");
-            assert!(below(top.path(), data.path()).contains(&PathBuf::from(hidden)), "{hidden}");
+            assert!(find(top.path(), data.path()).contains(&PathBuf::from(hidden)), "{hidden}");
         }
-        for named in
-            [".aws/config", ".kube/config", ".docker/config.json", "kubeconfig", "prod.env"]
-        {
+        for named in [
+            ".aws/config",
+            ".kube/config",
+            ".docker/config.json",
+            "kubeconfig",
+            "prod.env",
+            "id_rsa.old",
+            ".netrc.orig",
+            "credentials.toml.save",
+            "bunfig.toml",
+            "token.json",
+        ] {
             let path = format!("deep/x/{named}");
             write(&path, "sk");
             assert!(is_credential(&top.path().join(&path)), "{path}");
         }
         assert!(!is_credential(&top.path().join("v/.ssh/known_hosts")));
         write("a/b/.pgpass", "sk");
-        assert!(below(top.path(), data.path()).contains(&PathBuf::from("a/b/.pgpass")));
+        assert!(find(top.path(), data.path()).contains(&PathBuf::from("a/b/.pgpass")));
     }
 }

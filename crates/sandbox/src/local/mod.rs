@@ -8,6 +8,8 @@
 mod capability_cache;
 mod credentials;
 mod read_only_mounts;
+mod setup;
+mod report;
 
 use std::fs;
 use std::io;
@@ -18,18 +20,17 @@ use std::sync::{Mutex, PoisonError};
 use crate::api::{BoxFuture, Command, IsolationReport, Sandbox, SandboxKind};
 use crate::channel::SetupFailure;
 use crate::helper::{self, Helper, LazyHelper};
-use crate::host_sockets::{HostSockets, VisibleDirectory};
+use crate::host_sockets::HostSockets;
 use crate::limits::ResourceLimits;
 use crate::network::Network;
 use crate::workspace::{self, HomeFiles, canonical};
 use crate::{Error, Running, environment};
 use windlass_core::layout::{AddedDirectory, Layout};
-use windlass_helper::protocol::{Access, Bind, Isolation, Ready, Setup};
+use windlass_helper::protocol::{Isolation, Ready};
 
 pub use read_only_mounts::TOOLCHAINS;
 
 use capability_cache::CapabilityCache;
-use read_only_mounts::ReadOnlyMount;
 
 /// What a local sandbox is made from; every value comes from configuration.
 #[derive(Clone, Debug)]
@@ -100,7 +101,8 @@ impl Local {
         config.data = canonical(&config.data)?;
         config.home = fs::canonicalize(&config.home).unwrap_or(config.home);
         let program = helper::install(&config.data)?;
-        let environment = environment::allowed(&config.environment, &config.environment_names);
+        let environment =
+            environment::allowed_variables(&config.environment, &config.environment_names);
         let capabilities =
             CapabilityCache::open(&config.data, &config.workspace, config.network.mode());
         let (workspace, _) = workspace::place_inside(&config.workspace, &config.layout);
@@ -182,6 +184,8 @@ impl Local {
 
     /// The report was shown already, so a sandbox that cannot be made as reported is not made weaker.
     async fn make_for_commands(&self) -> Result<Helper, Error> {
+        let owner = workspace::owner(&self.config.workspace)?;
+        workspace::make_own_task_directory(&self.config.workspace, &self.config.layout, owner)?;
         self.make().await.map_err(|refused| {
             self.capabilities.forget();
             refused.into()
@@ -190,111 +194,9 @@ impl Local {
 
     async fn make(&self) -> Result<Helper, SetupFailure> {
         let mut setup = self.setup().await.map_err(SetupFailure::Broken)?;
-        setup.files = self.config.home_files.below(&setup.home);
+        setup.files = self.config.home_files.in_home(&setup.home);
         let (egress, lease) = (self.config.network.egress(), self.config.limits.lease);
         Helper::start(&self.program, setup, egress, lease).await
-    }
-
-    async fn setup(&self) -> Result<Setup, Error> {
-        let config = &self.config;
-        let owner = workspace::owner(&config.workspace)?;
-        workspace::prepare(&config.workspace, &config.layout, owner)?;
-        self.refuse_what_cannot_be_hidden()?;
-        let mut binds = Vec::new();
-        let mut hidden = vec![config.data.clone()];
-        hidden.extend(config.hidden.iter().cloned());
-        for shown in self.read_only_mounts().await {
-            if self.isolation == Isolation::Landlock {
-                // Landlock allows and cannot take back: what is hidden is left out of what is allowed.
-                let parts = shown.without_hidden();
-                binds.extend(parts.iter().map(|source| bind(source, source)));
-                continue;
-            }
-            // A workspace inside a toolchain directory is not part of the toolchain.
-            let secrets = shown.hidden.into_iter();
-            hidden.extend(secrets.filter(|path| !path.starts_with(&config.workspace)));
-            binds.push(bind(&shown.source, &shown.target));
-            binds.extend(
-                shown.caches.iter().map(|(source, target)| Bind {
-                    access: Access::Layered,
-                    ..bind(source, target)
-                }),
-            );
-        }
-        let trace = workspace::trace_place(&config.workspace, &config.layout)?;
-        let trace = trace.map(|place| self.as_seen(&place));
-        let shown = [(&config.skills, Some(PathBuf::from("/skills"))), (&config.trace, trace)];
-        for (source, target) in shown {
-            if let (Some(source), Some(target)) = (source, target) {
-                binds.push(bind(&canonical(source)?, &target));
-            }
-        }
-        for other in workspace::other_tasks(&config.workspace, &config.layout) {
-            binds.push(bind(&other, &self.as_seen(&other)));
-        }
-        let added = match self.isolation {
-            Isolation::Landlock => workspace::without_nested(&config.added),
-            Isolation::Namespaces | Isolation::Host | Isolation::Container => config.added.clone(),
-        };
-        for added in &added {
-            let path = canonical(Path::new(&added.path))?;
-            let access = if added.writable { Access::Writable } else { Access::ReadOnly };
-            binds.push(Bind { access, ..bind(&path, &path) });
-        }
-        let sockets = self.all_host_sockets(&binds);
-        let home = match &self.scratch {
-            Some(scratch) => scratch,
-            None => &config.home,
-        };
-        let (_, alias) = workspace::place_inside(&config.workspace, &config.layout);
-        let alias = alias.filter(|_| self.isolation == Isolation::Namespaces);
-        Ok(Setup {
-            isolation: self.isolation,
-            network: config.network.mode(),
-            uid: owner.0,
-            gid: owner.1,
-            workspace: text(&config.workspace),
-            workspace_at: text(&self.as_seen(&config.workspace)),
-            workspace_alias: alias.unwrap_or_default().to_owned(),
-            home: text(home),
-            binds,
-            files: Vec::new(),
-            hidden: hidden
-                .iter()
-                .map(|path| text(&self.as_seen(path)))
-                .chain(sockets.iter().map(|path| text(path)))
-                .collect(),
-            memory_bytes: config.limits.memory_bytes,
-            processes: config.limits.processes,
-            open_files: config.limits.open_files,
-            file_bytes: config.limits.file_bytes,
-            scratch_bytes: config.limits.scratch_bytes,
-            control_group: helper::unique_name("task"),
-            dumpable: environment::is_dumpable(&config.environment),
-        })
-    }
-
-    /// What of the home directory is shown. The first search of large toolchains takes seconds: whoever waits for
-    /// it can still be interrupted.
-    async fn read_only_mounts(&self) -> Vec<ReadOnlyMount> {
-        let (home, list) = (self.config.home.clone(), self.config.read_only.clone());
-        let data = self.config.data.clone();
-        let search = move || read_only_mounts::find(&home, &list, &data);
-        // A search that panics shows nothing.
-        tokio::task::spawn_blocking(search).await.unwrap_or_default()
-    }
-
-    /// Landlock alone cannot hide a part of the workspace.
-    fn refuse_what_cannot_be_hidden(&self) -> Result<(), Error> {
-        let config = &self.config;
-        let inside = |path: &&PathBuf| path.starts_with(&config.workspace);
-        match config.hidden.iter().chain([&config.data]).find(inside) {
-            Some(path) if self.isolation == Isolation::Landlock => Err(Error::Setup {
-                stage: format!("hide `{}` inside the workspace by Landlock alone", path.display()),
-                source: io::ErrorKind::Unsupported.into(),
-            }),
-            Some(_) | None => Ok(()),
-        }
     }
 
     /// Sockets of the host's processes where commands see them. With the host's network, those that commands make cannot
@@ -306,28 +208,6 @@ impl Local {
         let mut sockets = self.host_sockets.lock().unwrap_or_else(PoisonError::into_inner);
         let found = sockets.as_mut().map(HostSockets::find_new).unwrap_or_default();
         found.iter().map(|path| text(path)).collect()
-    }
-
-    /// All sockets of the host's processes in what this sandbox shows. Later looks find those that were added.
-    fn all_host_sockets(&self, binds: &[Bind]) -> Vec<PathBuf> {
-        if self.isolation != Isolation::Namespaces {
-            return Vec::new();
-        }
-        let config = &self.config;
-        let workspace = VisibleDirectory {
-            source: config.workspace.clone(),
-            target: self.as_seen(&config.workspace),
-        };
-        let others = binds.iter().map(|bind| VisibleDirectory {
-            source: PathBuf::from(&bind.source),
-            target: PathBuf::from(&bind.target),
-        });
-        let listed: Vec<PathBuf> =
-            config.read_only.iter().map(|path| config.home.join(path)).collect();
-        let mut sockets = HostSockets::new(others.chain([workspace]).collect(), &listed);
-        let found = sockets.find_new();
-        *self.host_sockets.lock().unwrap_or_else(PoisonError::into_inner) = Some(sockets);
-        found
     }
 
     /// A home for commands that see the real root, in the one place everyone can reach.
@@ -351,96 +231,6 @@ impl Local {
                 workspace::place_inside(&self.config.workspace, &self.config.layout).0.join(below)
             }
             _ => path.to_owned(),
-        }
-    }
-
-    fn describe(&mut self, ready: &Ready, namespaces_refused: Option<&str>) {
-        let report = &mut self.report;
-        let mut fact = |text: &str| report.facts.push(text.to_owned());
-        match namespaces_refused {
-            None => {
-                fact("commands run in their own user, process, mount and ipc namespaces");
-                fact("the system is read-only, the home directory is empty except for toolchains");
-                fact(match self.config.network {
-                    Network::Open => {
-                        "sockets of other processes are hidden if they are there before the first command"
-                    }
-                    Network::Restricted(_) | Network::None => {
-                        "sockets of other processes are hidden; one that appears while a command runs is hidden from the next"
-                    }
-                });
-            }
-            Some(_) => {
-                fact("files are guarded by Landlock; commands see the real root and its processes");
-                report.workspace = self.config.workspace.clone();
-                report.has_own_sockets = false;
-            }
-        }
-        if ready.landlock > 0 {
-            report.facts.push(format!("Landlock version {} is enforced", ready.landlock));
-        }
-        if ready.filtered {
-            report.facts.push("system calls are filtered".to_owned());
-        }
-        report.facts.push(match &self.config.network {
-            Network::Restricted(_) => "the network is reached through windlass's proxy only".into(),
-            Network::None => "there is no network".to_owned(),
-            Network::Open => "the network is the host's".to_owned(),
-        });
-        let limits = &self.config.limits;
-        let mebibytes = limits.memory_bytes >> 20;
-        if ready.memory_bounded {
-            report.memory_bytes = Some(limits.memory_bytes);
-            report.facts.push(format!("the task's memory is bounded to {mebibytes} MiB"));
-        } else {
-            report.warnings.push(format!(
-                "no control group is available: memory is bounded per process only ({mebibytes} MiB), \
-                 and memory files (`memfd_create`) are refused"
-            ));
-        }
-        if ready.processes_bounded {
-            report.facts.push(format!("at most {} processes run at once", limits.processes));
-        }
-        if ready.runs_as_root {
-            let hidden = match namespaces_refused {
-                None => "are hidden in /etc, /opt and /usr/local only",
-                Some(_) => "can be read in the system's directories",
-            };
-            report.warnings.push(format!(
-                "the owner of the workspace is root, and here commands must run as root, without rights: files \
-                 that only root may read {hidden}"
-            ));
-        }
-        if let Some(reason) = namespaces_refused {
-            report.warnings.push(format!(
-                "weaker isolation: namespaces are not available ({reason}); Landlock alone guards files"
-            ));
-            report.warnings.push(
-                "Landlock alone: commands see the names and arguments of this machine's processes, and can change the \
-                 priority and the processors of this user's"
-                    .to_owned(),
-            );
-            report.warnings.push(
-                "Landlock alone: commands see whether files outside exist, how large they are and when they change, \
-                 not what they hold"
-                    .to_owned(),
-            );
-            if ready.landlock < 6 {
-                report.warnings.push(format!(
-                    "Landlock version {} alone: commands can signal this user's processes",
-                    ready.landlock
-                ));
-            }
-            report.warnings.push(
-                "Landlock alone: shared memory (`/dev/shm`, System V), local sockets, listening sockets and \
-                 changes of owners or attributes are refused, so programs that need them fail"
-                    .to_owned(),
-            );
-            if matches!(self.config.network, Network::Restricted(_)) && ready.landlock < 4 {
-                report.warnings.push("Landlock is too old for the proxy: no network".to_owned());
-            }
-        } else if ready.landlock == 0 {
-            report.warnings.push("Landlock is not available; mounts alone guard files".to_owned());
         }
     }
 
@@ -512,10 +302,6 @@ fn is_refusal(error: &io::Error) -> bool {
     const EINVAL: i32 = 22;
     matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported)
         || matches!(error.raw_os_error(), Some(EUSERS | ENOSPC | EINVAL))
-}
-
-fn bind(source: &Path, target: &Path) -> Bind {
-    Bind { source: text(source), target: text(target), access: Access::ReadOnly }
 }
 
 /// The protocol carries texts. A path that is not one could not be named by an agent either.

@@ -62,7 +62,7 @@ impl ReadOnlyMount {
     }
 }
 
-/// Everything of the list that exists and is no secret itself. What is known of them is kept in `data`.
+/// Everything of the list that exists and is not a secret itself. What is known of them is kept in `data`.
 pub(super) fn find(home: &Path, list: &[PathBuf], data: &Path) -> Vec<ReadOnlyMount> {
     list.iter()
         .filter_map(|path| {
@@ -74,7 +74,7 @@ pub(super) fn find(home: &Path, list: &[PathBuf], data: &Path) -> Vec<ReadOnlyMo
             }
             let mut hidden = Vec::new();
             if found.is_dir() {
-                let credentials = credentials::below(&source, data);
+                let credentials = credentials::find(&source, data);
                 hidden.extend(credentials.iter().map(|path| target.join(path)));
             }
             let caches = caches_below(home, &target);

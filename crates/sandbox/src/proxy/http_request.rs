@@ -11,6 +11,10 @@ pub(super) struct HttpRequest {
 
 impl HttpRequest {
     pub(super) fn parse(head: &str) -> Option<Self> {
+        // A server may take what we do not for the end of a line, and read a second `Host` there.
+        if head.replace("\r\n", "").chars().any(|c| c.is_control() && c != '\t') {
+            return None;
+        }
         let (line, headers) = head.split_once("\r\n")?;
         let mut words = line.split(' ');
         let (method, target, version) = (words.next()?, words.next()?, words.next()?);
@@ -33,7 +37,7 @@ impl HttpRequest {
         let slash = if path.starts_with('/') { "" } else { "/" };
         let mut forward = format!("{method} {slash}{path} {version}\r\nHost: {authority}\r\n");
         for header in headers.split("\r\n").filter(|header| !header.is_empty()) {
-            let name = header.split(':').next().unwrap_or_default().to_ascii_lowercase();
+            let name = header_name(header)?.to_ascii_lowercase();
             let ours = ["host", "connection", "keep-alive"].contains(&name.as_str());
             if !ours && !name.starts_with("proxy-") {
                 forward.push_str(header);
@@ -43,6 +47,14 @@ impl HttpRequest {
         forward.push_str("Connection: close\r\n\r\n");
         Some(Self { host, port, forward: Some(forward) })
     }
+}
+
+/// The name of a header. A line with anything else before its colon is refused: servers differ in what they make of
+/// `Host : other` and of a line that continues the one before.
+fn header_name(line: &str) -> Option<&str> {
+    let (name, _) = line.split_once(':')?;
+    let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+    (!name.is_empty() && name.chars().all(is_token)).then_some(name)
 }
 
 fn host_and_port(authority: &str, default: Option<u16>) -> Option<(String, u16)> {
@@ -73,6 +85,24 @@ mod tests {
             forward: Some(forward.to_owned()),
         };
         assert_eq!(HttpRequest::parse(head), Some(expected));
+    }
+
+    #[test]
+    fn a_head_with_other_ends_of_lines_is_refused() {
+        for end in ["\n", "\r", "\0", "\u{b}", "\u{85}"] {
+            let head = format!(
+                "GET http://a.org/ HTTP/1.1\r\nAccept: */*{end}Host: b.org\r\nX: y\r\n\r\n"
+            );
+            assert_eq!(HttpRequest::parse(&head), None, "{end:?}");
+        }
+    }
+
+    #[test]
+    fn a_header_that_servers_read_differently_is_refused() {
+        for header in ["Host : b.org", " b.org", "\tb.org", "Host", ": b.org", "Ho st: b.org"] {
+            let head = format!("GET http://a.org/ HTTP/1.1\r\n{header}\r\nAccept: */*\r\n\r\n");
+            assert_eq!(HttpRequest::parse(&head), None, "{header:?}");
+        }
     }
 
     #[test]

@@ -10,6 +10,8 @@ pub(super) enum Hello {
     Incomplete,
     /// The connection does not begin as TLS does.
     Other,
+    /// The beginning of a TLS hello that is longer than any program's.
+    TooLong,
     /// A TLS hello, with the name of the server that it asks for, if it has one.
     Tls(Option<String>),
 }
@@ -19,7 +21,9 @@ pub(super) fn read(sent: &[u8]) -> Hello {
     match message(sent) {
         Ok(Some(body)) => server_name(&body).map_or(Hello::Other, Hello::Tls),
         Ok(None) if sent.len() < MAX_HELLO_BYTES => Hello::Incomplete,
-        Ok(None) | Err(NotTls) => Hello::Other,
+        // Whether it names another host is not known.
+        Ok(None) => Hello::TooLong,
+        Err(NotTls) => Hello::Other,
     }
 }
 
@@ -161,6 +165,14 @@ mod tests {
             }
         }
         assert_eq!(read(&records(&hello(&[]), 4000)), Hello::Tls(None));
+    }
+
+    #[test]
+    fn a_hello_of_endless_length_is_still_one_of_tls() {
+        let message = [vec![1], vector(3, &vec![0; 100_000])].concat();
+        let sent = records(&message, 16_000);
+        assert_eq!(read(&sent[..MAX_HELLO_BYTES - 1]), Hello::Incomplete);
+        assert_eq!(read(&sent[..MAX_HELLO_BYTES]), Hello::TooLong);
     }
 
     #[test]

@@ -2,12 +2,15 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
 
 use bollard::models::{ContainerInspectResponse, MountPoint};
 use bollard::query_parameters::{
     InspectContainerOptions, KillContainerOptions, RemoveContainerOptions,
 };
 use futures_util::StreamExt as _;
+use windlass_core::layout::AddedDirectory;
 use windlass_sandbox::docker::{self, Engine, remove_orphans};
 use windlass_sandbox::{Docker, Error, Exit, Network, Sandbox, SandboxEvent};
 
@@ -104,7 +107,52 @@ fn a_task_has_one_container_and_its_end_removes_it() {
     });
 }
 
-/// Must show 5 of issue 8: files come out as the user's.
+/// What is mounted in a container stays as it is, so one that appears later needs a new container.
+#[test]
+fn a_socket_that_appears_later_is_hidden_once_nothing_runs() {
+    block_on(async {
+        let place = Place::new(Who::RootForStranger);
+        let added = place.top.path().join("added");
+        fs::create_dir(&added).unwrap();
+        let mut config = place.config();
+        config.added = vec![AddedDirectory { path: added.display().to_string(), writable: false }];
+        let _early = UnixListener::bind(added.join("early")).unwrap();
+        let docker = place.docker(config).await.unwrap();
+        let seen = async |path: &Path| {
+            let text = format!("if test -S {}; then echo yes; fi", path.display());
+            run(&docker, &text).await.ok() == "yes\n"
+        };
+        assert!(!seen(&added.join("early")).await, "it is there when the container is made");
+        let first = docker.container().await.unwrap();
+        let mut own = docker.start(script(&docker, "echo ready; sleep 1000")).await.unwrap();
+        own.next().await.unwrap();
+        let _late = UnixListener::bind(place.workspace.join("late")).unwrap();
+        let _other = UnixListener::bind(added.join("other")).unwrap();
+        assert!(seen(Path::new("late")).await, "the container stays while something runs in it");
+        assert_eq!(docker.container().await.unwrap(), first);
+        own.killer().kill(std::time::Duration::ZERO);
+        own.wait().await;
+        docker.drain_events();
+        assert!(!seen(Path::new("late")).await);
+        assert!(!seen(&added.join("other")).await && !seen(&added.join("early")).await);
+        assert_ne!(docker.container().await.unwrap(), first);
+        let events = docker.drain_events();
+        let [SandboxEvent::Lost { why }, SandboxEvent::Started { .. }] = &events[..] else {
+            panic!("{events:?}")
+        };
+        assert!(why.contains("socket"), "{why}");
+        // Its own sockets are none of others.
+        let listen = "use Socket; socket(my $s, AF_UNIX, SOCK_STREAM, 0); $| = 1; \
+                      bind($s, pack_sockaddr_un(\"own\")) && listen($s, 1) && print \"ready\\n\"; sleep 1000";
+        let text = format!("perl -e '{listen}'");
+        let mut own = docker.start(script(&docker, &text)).await.unwrap();
+        own.next().await.unwrap();
+        assert!(seen(Path::new("own")).await);
+        docker.stop().await;
+    });
+}
+
+/// Files come out as the user's.
 #[test]
 fn files_on_the_host_belong_to_the_owner_of_the_workspace() {
     everyone!(|who| async move {
@@ -209,7 +257,7 @@ fn a_container_killed_for_memory_is_an_error_naming_the_limit() {
     });
 }
 
-/// Must show 2 of issue 8: one task's excess is its own.
+/// One task's excess is its own.
 #[test]
 fn a_fork_bomb_and_a_memory_hog_end_while_another_task_continues() {
     block_on(async {

@@ -115,7 +115,7 @@ async fn cancels(place: &Place, sandbox: Arc<dyn Sandbox>, count: u64, seed: u64
     );
 }
 
-/// Issue 3, must show 3. As root the thousand are shared between the three kinds of users.
+/// As root the thousand are shared between the three kinds of users.
 #[test]
 fn a_thousand_cancels_leave_no_survivor_and_no_later_write() {
     everyone!(|who| async move {

@@ -65,6 +65,8 @@ fn codes_and_signals_are_told_apart() {
             ("kill -9 $$", Exit::Signal(9)),
             ("kill -SEGV $$", Exit::Signal(11)),
             ("exit 137", Exit::Code(137)),
+            // The shell outlives its last program, and says how that ended.
+            ("sh -c 'kill -SEGV $$'", Exit::Code(139)),
             ("no-such-command", Exit::Code(127)),
         ] {
             assert_eq!(run(&local, text).await.ended.exit, exit, "{text}");
@@ -91,6 +93,32 @@ fn the_last_working_directory_comes_back_however_the_script_ends() {
         ] {
             let outcome = run(&local, text).await;
             assert_eq!(outcome.ended.cwd, cwd.map(PathBuf::from), "{text}");
+        }
+    });
+}
+
+/// Bash becomes the last program of a script instead of starting it, and that one may change its own directory.
+#[test]
+fn a_program_that_changes_its_own_directory_does_not_move_the_script() {
+    everyone!(|who| async move {
+        let place = Place::new(who);
+        let local = place.sandbox().await;
+        run(&local, "mkdir -p sub/deep").await.ok();
+        for (text, cwd) in [
+            ("mkdir -p a/b/c", "/workspace"),
+            ("env -C sub ls", "/workspace"),
+            ("ls && env -C sub ls", "/workspace"),
+            ("bash -c 'cd sub'", "/workspace"),
+            ("cd sub; env -C deep ls", "/workspace/sub"),
+            ("cd sub && env -C deep false", "/workspace/sub"),
+            ("trap - EXIT; env -C sub ls", "/workspace"),
+            ("trap 'true' EXIT; env -C sub ls", "/workspace"),
+            ("set -e; cd sub; false; cd deep", "/workspace/sub"),
+            ("cd sub; env -C deep ls #", "/workspace/sub"),
+        ] {
+            let outcome = run(&local, text).await;
+            let seen = outcome.ended.cwd.unwrap_or_else(|| "/workspace".into());
+            assert_eq!(seen, PathBuf::from(cwd), "{text}");
         }
     });
 }

@@ -126,6 +126,26 @@ fn sockets_of_other_processes_in_shown_directories_are_out_of_reach() {
     });
 }
 
+/// Only root can put a socket there; for others there is nothing to test.
+#[test]
+fn sockets_of_other_processes_in_system_directories_are_out_of_reach() {
+    everyone!(|who| async move {
+        let place = Place::new(who);
+        let Ok(directory) = tempfile::tempdir_in("/opt") else { return };
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let path = directory.path().join("x.sock");
+        let _listener = UnixListener::bind(&path).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
+        let local = place.sandbox().await;
+        run(&local, &connect_to(path.to_str().unwrap())).await.fails();
+        // One that another process makes later is out of reach for the next command.
+        let later = directory.path().join("later.sock");
+        let _later = UnixListener::bind(&later).unwrap();
+        fs::set_permissions(&later, fs::Permissions::from_mode(0o777)).unwrap();
+        run(&local, &connect_to(later.to_str().unwrap())).await.fails();
+    });
+}
+
 #[test]
 fn commands_reach_each_other_over_loopback() {
     everyone!(|who| async move {

@@ -134,13 +134,24 @@ fn the_files_of_other_tasks_cannot_be_changed_by_commands() {
         let other = owned(who, &work.join(".windlass/tasks/task_other"));
         owned(who, &work.join(".windlass/tasks"));
         fs::write(other.join("plan.md"), "theirs").unwrap();
-        let local = Local::open(place.personal(&work)).await.unwrap();
+        let config = place.personal(&work);
+        let own = format!(".windlass/tasks/{}", config.layout.task().unwrap());
+        let local = Local::open(config).await.unwrap();
         assert_eq!(run(&local, "cat .windlass/tasks/task_other/plan.md").await.ok(), "theirs");
         run(&local, "echo mine > .windlass/tasks/task_other/plan.md").await.fails();
         run(&local, "rm -r .windlass/tasks/task_other").await.fails();
-        run(&local, "mkdir .windlass/tasks/task_new && echo mine > .windlass/tasks/task_new/a")
-            .await
-            .ok();
+        // Its own directory is the one exception, and so it is made beforehand.
+        run(&local, &format!("mkdir -p {own}/scratch && echo mine > {own}/scratch/a")).await.ok();
+        for text in [
+            "mkdir .windlass/tasks/task_new",
+            "echo x > .windlass/tasks/.gitignore",
+            "mv .windlass/tasks .windlass/moved",
+        ] {
+            run(&local, text).await.fails();
+        }
+        // The directory of a task that starts later is closed too.
+        owned(who, &work.join(".windlass/tasks/task_later"));
+        run(&local, "echo x > .windlass/tasks/task_later/plan.md").await.fails();
     });
 }
 

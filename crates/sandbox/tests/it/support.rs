@@ -17,8 +17,9 @@ use windlass_sandbox::docker::{self, Engine};
 use windlass_sandbox::local::{Config, Namespaces};
 use windlass_sandbox::network::{AddressRules, HostRules};
 use windlass_sandbox::{
-    BoxFuture, Chunk, Command, Connection, Docker, Egress, Ended, Error, Exit, HomeFiles, Host,
-    IsolationReport, Local, Network, ResourceLimits, Running, Sandbox, SandboxEvent, Stream,
+    BoxFuture, Chunk, Command, CommandEnd, ConnectionAttempt, Docker, Egress, Error, Exit,
+    HomeFiles, Host, IsolationReport, Local, Network, ResourceLimits, Running, Sandbox,
+    SandboxEvent, Stream,
 };
 
 use crate::SANDBOX;
@@ -159,7 +160,7 @@ pub struct Place {
     /// The home directory.
     pub home: PathBuf,
     /// Every connection asked for.
-    pub connections: Arc<Mutex<Vec<Connection>>>,
+    pub connections: Arc<Mutex<Vec<ConnectionAttempt>>>,
 }
 
 impl Place {
@@ -330,7 +331,7 @@ pub struct Outcome {
     /// Both, in written order.
     pub both: String,
     /// How it ended.
-    pub ended: Ended,
+    pub ended: CommandEnd,
 }
 
 impl Outcome {

@@ -23,6 +23,7 @@ use super::owned;
 use super::tasks::invalid;
 use crate::auth::User;
 use crate::extract::{Id, Params};
+use crate::place;
 use crate::problem::Problem;
 use crate::state::AppState;
 
@@ -80,6 +81,9 @@ impl From<&CommitmentRow> for CommitmentEntry {
 #[derive(Serialize, ToSchema)]
 struct CommitmentList {
     commitments: Vec<CommitmentEntry>,
+    /// The cursor to continue with; absent at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
 }
 
 /// A commitment with its evidence.
@@ -157,29 +161,42 @@ impl From<&Commitment> for CommitmentView {
     }
 }
 
-/// StateQuery commitments are listed.
+/// Which commitments are listed.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct StateQuery {
+struct ListQuery {
     /// Only those in this state: `open`, `claimed`, `submitted` or `approved`.
     state: Option<String>,
+    /// At most this many; 50 without.
+    #[param(minimum = 1, maximum = 200)]
+    limit: Option<usize>,
+    /// `next` of the answer before.
+    cursor: Option<String>,
 }
 
 /// List the commitments that you may see, the newest first
-#[utoipa::path(get, path = "/v1/commitments", operation_id = "list_commitments", tag = "commitments", params(StateQuery),
+#[utoipa::path(get, path = "/v1/commitments", operation_id = "list_commitments", tag = "commitments", params(ListQuery),
     responses((status = 200, description = "Commitments", body = CommitmentList), ReadRefused))]
 async fn list(
     State(state): State<AppState>,
     user: User,
-    Params(which): Params<StateQuery>,
+    Params(query): Params<ListQuery>,
 ) -> Result<Json<CommitmentList>, Problem> {
-    let wanted = which.state.as_deref().map(|word| word.parse::<CommitmentState>()).transpose();
+    let limit = place::limit_of(query.limit)?;
+    let wanted = query.state.as_deref().map(|word| word.parse::<CommitmentState>()).transpose();
     let wanted = wanted.map_err(|error| Problem::bad_request(error.to_string()))?;
-    let filter = CommitmentFilter { state: wanted, ..CommitmentFilter::default() };
-    let rows = state.read(move |coordinator| coordinator.commitments().list(&filter)).await?;
-    let seen = rows.iter().filter(|row| user.may_see(row.user_id.as_deref()));
-    Ok(Json(CommitmentList { commitments: seen.map(CommitmentEntry::from).collect() }))
+    let filter = CommitmentFilter {
+        state: wanted,
+        user: user.limited_to(),
+        after: place::of_cursor(query.cursor.as_deref())?,
+        limit: Some(limit as u32 + 1),
+        ..CommitmentFilter::default()
+    };
+    let mut rows = state.read(move |coordinator| coordinator.commitments().list(&filter)).await?;
+    let next = place::cut(&mut rows, limit, place::after_commitment);
+    let commitments = rows.iter().map(CommitmentEntry::from).collect();
+    Ok(Json(CommitmentList { commitments, next }))
 }
 
 async fn find(state: &AppState, user: &User, id: CommitmentId) -> Result<Commitment, Problem> {
@@ -263,7 +280,7 @@ async fn act(
         let done = state.coordinator.commitments().act(id, order, &user.name).await?;
         Ok(CommitmentView::from(&done))
     };
-    once.changed(state, act).await
+    once.change(state, act).await
 }
 
 /// Claim an open commitment

@@ -15,7 +15,7 @@ use super::answers::{ChangeRefused, ReadRefused, created};
 use super::once::Change;
 use super::owned;
 use super::tasks::invalid;
-use crate::auth::User;
+use crate::auth::{Access, User};
 use crate::extract::Params;
 use crate::problem::Problem;
 use crate::state::AppState;
@@ -23,6 +23,11 @@ use crate::state::AppState;
 pub(super) fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(search, remember))
 }
+
+/// Letters of a memory, and of one of its tags; how many tags it has at most.
+const MAX_LETTERS: usize = 20_000;
+const MAX_TAG_LETTERS: usize = 100;
+const MAX_TAGS: usize = 50;
 
 /// Memories in one answer, when the request does not say.
 const USUAL_LIMIT: u32 = 8;
@@ -85,23 +90,15 @@ async fn search(
     let read = move |coordinator: &Coordinator| {
         // A task of another data directory is not known here, and needs not be.
         let task = query.task_id.as_deref().and_then(|text| text.parse::<TaskId>().ok());
+        let origin = task.map(|task| coordinator.tasks().origin(task)).transpose()?.flatten();
+        // What is another's looks like what is not known here.
+        let own = origin.is_some_and(|origin| user.may_see(origin.user.as_deref()));
+        let task = task.filter(|_| own);
         let row = task.map(|task| coordinator.tasks().get(task)).transpose()?.flatten();
         let project = query.project.as_deref();
-        let mut found = coordinator.memories().search(&query.query, project, limit)?;
-        let mut failed = None;
-        found.retain(|memory| {
-            let origin = memory.task.map(|task| coordinator.tasks().origin(task)).transpose();
-            let owner = origin.unwrap_or_else(|error| {
-                failed = Some(error);
-                None
-            });
-            // What belongs to no task is everybody's.
-            memory.task.is_none()
-                || user.may_see(owner.flatten().and_then(|one| one.user).as_deref())
-        });
-        if let Some(error) = failed {
-            return Err(error);
-        }
+        // Left out by the search itself: what is another's takes no place of what is one's own.
+        let own = user.limited_to();
+        let found = coordinator.memories().search(&query.query, project, own.as_deref(), limit)?;
         Ok((found, row.and_then(|row| row.plan).map(|plan| plan.markdown())))
     };
     let (found, task_context) = state.read(read).await?;
@@ -121,23 +118,25 @@ async fn search(
 struct NewMemory {
     #[schema(min_length = 1, pattern = r"\S", max_length = 20_000)]
     text: String,
-    /// Words it should also be found by.
+    /// Words it should also be found by; each has at most 100 letters.
     #[serde(default)]
+    #[schema(max_items = 50)]
     tags: Vec<String>,
-    /// The task it comes from.
+    /// The task it comes from: later tasks of that task's user read it. Those of everybody read what comes from none,
+    /// which only an admin adds.
     task_id: Option<String>,
 }
 
 /// A memory that is kept.
 #[derive(Serialize, ToSchema)]
-struct Kept {
+struct MemoryReceipt {
     id: i64,
 }
 
 /// Remember something for later tasks
 #[utoipa::path(post, path = "/v1/context", operation_id = "remember", tag = "context", request_body = NewMemory,
     params(("idempotency-key" = Option<String>, Header, description = "The same for a repeated request")),
-    responses((status = 201, description = "Kept", body = Kept), ReadRefused, ChangeRefused))]
+    responses((status = 201, description = "Kept", body = MemoryReceipt), ReadRefused, ChangeRefused))]
 async fn remember(
     State(state): State<AppState>,
     user: User,
@@ -146,15 +145,28 @@ async fn remember(
     if new.text.trim().is_empty() {
         return Err(invalid("`text` is empty"));
     }
+    let is_longer = |text: &str, most: usize| text.chars().nth(most).is_some();
+    if is_longer(&new.text, MAX_LETTERS) {
+        return Err(invalid(format!("`text` has at most {MAX_LETTERS} letters")));
+    }
+    if new.tags.len() > MAX_TAGS || new.tags.iter().any(|tag| is_longer(tag, MAX_TAG_LETTERS)) {
+        let detail = format!("`tags` are at most {MAX_TAGS} of at most {MAX_TAG_LETTERS} letters");
+        return Err(invalid(detail));
+    }
     let task = new.task_id.as_ref().map(|text| text.parse::<TaskId>()).transpose();
     let task = task.map_err(|error| invalid(format!("`task_id`: {error}")))?;
+    if task.is_none() && user.access != Access::Admin {
+        return Err(invalid(
+            "name a task of yours as `task_id`; without one every user's tasks would read it",
+        ));
+    }
     if let Some(task) = task {
         owned::task(&state, &user, task).await?;
     }
     if let Some(id) = once.outcome(&state).await?.and_then(|id| id.parse().ok()) {
-        return Ok(created(Kept { id }));
+        return Ok(created(MemoryReceipt { id }));
     }
     let id = state.coordinator.memories().add(&new.text, &new.tags, task).await?;
     once.keep(&state, id.to_string()).await?;
-    Ok(created(Kept { id }))
+    Ok(created(MemoryReceipt { id }))
 }

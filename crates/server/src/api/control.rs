@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use windlass_coordinator::trigger::{TaskAction, TaskControlReceived};
-use windlass_coordinator::{FollowUp, Handled};
+use windlass_coordinator::{FollowUp, TriggerOutcome};
 use windlass_core::id::TaskId;
 
 use super::answers::{ChangeRefused, ReadRefused, accepted, created};
@@ -39,7 +39,7 @@ struct Outcome {
 /// What to say to a task.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct Said {
+struct TaskMessage {
     #[schema(min_length = 1, pattern = r"\S")]
     text: String,
 }
@@ -67,15 +67,18 @@ async fn control(
         user_id: Some(user.name.clone()),
         session_id: None,
     };
-    let handled = state.coordinator.triggers().task_control_received(trigger).await?;
-    let message = match handled {
-        Handled::Steered { words, .. } => words,
-        Handled::Injected { .. } => "will be read at its next step".to_owned(),
-        Handled::Said { message } => message,
-        Handled::Started { .. } => "was started".to_owned(),
-        Handled::Nothing { reason } => reason,
+    let control = async {
+        let handled = state.coordinator.triggers().task_control_received(trigger).await?;
+        let message = match handled {
+            TriggerOutcome::Steered { words, .. } => words,
+            TriggerOutcome::Injected { .. } => "will be read at its next step".to_owned(),
+            TriggerOutcome::Said { message } => message,
+            TriggerOutcome::Started { .. } => "was started".to_owned(),
+            TriggerOutcome::Nothing { reason } => reason,
+        };
+        Ok(Outcome { task_id: task.to_string(), message })
     };
-    Ok(accepted(Outcome { task_id: task.to_string(), message }))
+    once.first(state, control).await.map(accepted)
 }
 
 /// Pause a task after its current step
@@ -139,7 +142,7 @@ async fn retry(
 }
 
 /// Tell a task something; it reads it at its next step
-#[utoipa::path(post, path = "/v1/tasks/{task_id}/steer", operation_id = "steer_task", tag = "tasks", request_body = Said,
+#[utoipa::path(post, path = "/v1/tasks/{task_id}/steer", operation_id = "steer_task", tag = "tasks", request_body = TaskMessage,
     params(("task_id" = String, Path, description = "The task"),
         ("idempotency-key" = Option<String>, Header, description = "The same for a repeated request")),
     responses((status = 202, description = "What happens", body = Outcome), ReadRefused, ChangeRefused))]
@@ -147,7 +150,7 @@ async fn steer(
     State(state): State<AppState>,
     user: User,
     Id(task): Id<TaskId>,
-    Change { once, body: said }: Change<Said>,
+    Change { once, body: said }: Change<TaskMessage>,
 ) -> Result<Response, Problem> {
     let request = ControlRequest { action: TaskAction::Steer, text: Some(said.text), once };
     control(&state, &user, task, request).await
@@ -155,7 +158,7 @@ async fn steer(
 
 /// A task that continues another.
 #[derive(Serialize, ToSchema)]
-struct Continued {
+struct FollowUpTask {
     task_id: String,
     /// Its place in the session's queue, from 1; absent when it may start at once.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -163,19 +166,19 @@ struct Continued {
 }
 
 /// Ask for more after a task has ended: a new task with its conversation, in the same directory
-#[utoipa::path(post, path = "/v1/tasks/{task_id}/follow-ups", operation_id = "follow_up_task", tag = "tasks", request_body = Said,
+#[utoipa::path(post, path = "/v1/tasks/{task_id}/follow-ups", operation_id = "follow_up_task", tag = "tasks", request_body = TaskMessage,
     params(("task_id" = String, Path, description = "The task that has ended"),
         ("idempotency-key" = Option<String>, Header, description = "The same for a repeated request")),
-    responses((status = 201, description = "The new task", body = Continued), ReadRefused, ChangeRefused))]
+    responses((status = 201, description = "The new task", body = FollowUpTask), ReadRefused, ChangeRefused))]
 async fn follow_up(
     State(state): State<AppState>,
     user: User,
     Id(task): Id<TaskId>,
-    Change { once, body: said }: Change<Said>,
+    Change { once, body: said }: Change<TaskMessage>,
 ) -> Result<Response, Problem> {
     owned::task(&state, &user, task).await?;
     let request = FollowUp { request: once.name(), ..FollowUp::message(said.text, user.name) };
     let submitted = state.coordinator.tasks().follow_up(task, request).await?;
     let (task_id, queue_place) = (submitted.task.to_string(), submitted.place);
-    Ok(created(Continued { task_id, queue_place }))
+    Ok(created(FollowUpTask { task_id, queue_place }))
 }

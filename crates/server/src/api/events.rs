@@ -183,9 +183,11 @@ async fn list(
             "`after` is 0 or more, `limit` from 1 to {MAX_LIMIT}"
         )));
     }
-    let found = events::after(state, scope, after, limit).await?;
+    // One more says whether there are more.
+    let mut found = events::after(state, scope, after, limit + 1).await?;
+    let has_more = found.len() > limit;
+    found.truncate(limit);
     let next = found.last().map_or(after, |last| last.record.pos);
-    let has_more = found.len() == limit;
     let visible = found.iter().filter(|one| user.may_see(one.origin.user.as_deref()));
     let events = visible.filter_map(|one| RawValue::from_string(one.json().to_string()).ok());
     Ok(Json(EventList { events: events.collect(), next, has_more }).into_response())

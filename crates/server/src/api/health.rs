@@ -6,6 +6,7 @@ use axum::response::IntoResponse;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::answers::PublicRefused;
 use crate::problem::Problem;
 use crate::state::AppState;
 
@@ -20,7 +21,7 @@ pub(super) fn routes() -> OpenApiRouter<AppState> {
 #[utoipa::path(get, path = "/healthz", operation_id = "get_health", tag = "server", security(()),
     responses(
         (status = 200, description = "It is", body = String, content_type = "text/plain"),
-        (status = 429, description = "Too many wrong tokens came from this address", body = Problem, content_type = "application/problem+json"),
+        PublicRefused,
     ))]
 async fn healthz() -> &'static str {
     "ok\n"
@@ -30,8 +31,9 @@ async fn healthz() -> &'static str {
 #[utoipa::path(get, path = "/readyz", operation_id = "get_readiness", tag = "server", security(()),
     responses(
         (status = 200, description = "It can", body = String, content_type = "text/plain"),
-        (status = 429, description = "Too many wrong tokens came from this address", body = Problem, content_type = "application/problem+json"),
+        (status = 500, description = "Stored data is damaged", body = Problem, content_type = "application/problem+json"),
         (status = 503, description = "It cannot now", body = Problem, content_type = "application/problem+json"),
+        PublicRefused,
     ))]
 async fn readyz(State(state): State<AppState>) -> Result<&'static str, Problem> {
     state.read(|coordinator| coordinator.storage().check()).await?;

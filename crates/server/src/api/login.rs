@@ -1,5 +1,7 @@
 //! Signing in and out.
 
+use std::io;
+
 use axum::Extension;
 use axum::Json;
 use axum::extract::State;
@@ -13,7 +15,7 @@ use utoipa_axum::routes;
 use super::answers::{ChangeRefused, ReadRefused};
 use crate::auth::{LINK_SECONDS, SESSION_SECONDS, User};
 use crate::extract::Body;
-use crate::guard::{Peer, problem_of};
+use crate::guard::{Client, problem_of};
 use crate::problem::Problem;
 use crate::state::AppState;
 
@@ -24,6 +26,9 @@ pub(super) fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(make_link))
         .routes(routes!(me))
 }
+
+/// How long somebody with too many open links waits before the next try.
+const LINK_PAUSE_SECONDS: u64 = 60;
 
 /// What a browser signs in with.
 #[derive(Deserialize, ToSchema)]
@@ -58,25 +63,32 @@ impl Me {
     ))]
 async fn login(
     State(state): State<AppState>,
-    peer: Option<Extension<Peer>>,
+    Extension(Client(from)): Extension<Client>,
     Body(login): Body<Login>,
 ) -> Result<Response, Problem> {
-    let from = peer.map_or(std::net::Ipv4Addr::UNSPECIFIED.into(), |peer| peer.0.0.ip());
     let signed_in = state.auth.sign_in(&login.code, from, state.now());
     let user = signed_in.map_err(|refused| problem_of(&refused))?;
-    let cookie = state.auth.cookies.begin(&user.name, state.now());
+    let cookie = state.auth.begin_session(&user, state.now());
     let cookie = cookie.map_err(|error| {
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, "no-random-numbers", error.to_string())
     })?;
-    Ok(([(header::SET_COOKIE, cookie)], Json(Me::of(&user))).into_response())
+    // The access log names who signed in.
+    Ok(([(header::SET_COOKIE, cookie)], Extension(user.clone()), Json(Me::of(&user)))
+        .into_response())
 }
 
 /// Sign a browser out
 #[utoipa::path(post, path = "/v1/logout", operation_id = "logout", tag = "server",
     responses((status = 204, description = "Signed out; the cookie is removed"), ReadRefused, ChangeRefused))]
-async fn logout(State(state): State<AppState>, headers: HeaderMap) -> Response {
-    let cookie = state.auth.cookies.end(&headers, state.now());
-    (StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]).into_response()
+async fn logout(State(state): State<AppState>, headers: HeaderMap) -> Result<Response, Problem> {
+    let now = state.now();
+    let end = move || state.auth.end_session(&headers, now).map_err(|error| error.to_string());
+    let ended = tokio::task::spawn_blocking(end).await;
+    let cookie = ended.unwrap_or_else(|error| Err(error.to_string())).map_err(|error| {
+        let detail = format!("the sign-out was not kept: {error}");
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not-kept", detail)
+    })?;
+    Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]).into_response())
 }
 
 /// A link that signs a browser in.
@@ -93,7 +105,14 @@ struct LoginLink {
     responses((status = 201, description = "A link", body = LoginLink), ReadRefused, ChangeRefused))]
 async fn make_link(State(state): State<AppState>, user: User) -> Result<Response, Problem> {
     let code = state.auth.links.make(&user.name, state.now()).map_err(|error| {
-        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "no-random-numbers", error.to_string())
+        let detail = error.to_string();
+        match error.kind() {
+            io::ErrorKind::QuotaExceeded => {
+                Problem::new(StatusCode::TOO_MANY_REQUESTS, "too-many-links", detail)
+                    .after(LINK_PAUSE_SECONDS)
+            }
+            _ => Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not-kept", detail),
+        }
     })?;
     let link = LoginLink { path: format!("/login#{code}"), seconds: LINK_SECONDS };
     Ok((StatusCode::CREATED, Json(link)).into_response())

@@ -3,7 +3,7 @@
 
 mod answers;
 mod once;
-mod owned;
+pub mod owned;
 mod health;
 mod login;
 mod tasks;
@@ -30,6 +30,7 @@ mod workflows;
 mod commitments;
 
 pub use answers::digest_of;
+pub use once::Turns;
 use utoipa::OpenApi;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa_axum::router::OpenApiRouter;

@@ -1,5 +1,8 @@
 //! Requests that may be repeated: with the sender's key, the same request again has no further effect.
 
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
 use axum::Json;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::StatusCode;
@@ -8,12 +11,12 @@ use axum::response::Response;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use tokio::sync::OwnedMutexGuard;
 use windlass_core::id::{CommandId, TaskId};
 
 use super::answers::{self, digest_of};
-use super::tasks::invalid;
 use crate::auth::User;
-use crate::extract::Body;
+use crate::extract::{Body, fields_of};
 use crate::problem::Problem;
 use crate::state::AppState;
 
@@ -24,10 +27,33 @@ const IDEMPOTENCY_KEY: &str = "idempotency-key";
 const MAX_KEY_BYTES: usize = 200;
 
 /// A request that may be repeated. The same key with another request is refused.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Once {
     /// The same for every repetition; `None` where the sender gave no key.
     name: Option<String>,
+    /// While it is held, the same request by another connection waits.
+    _turn: Option<OwnedMutexGuard<()>>,
+}
+
+/// The keys of requests that are being answered, each with its turn. A repetition that comes before the answer waits, so
+/// that it finds what the first came to.
+#[derive(Default)]
+pub struct Turns(Mutex<HashMap<String, Weak<tokio::sync::Mutex<()>>>>);
+
+impl Turns {
+    async fn take(&self, name: &str) -> OwnedMutexGuard<()> {
+        let turn = {
+            let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            turns.retain(|_, turn| turn.strong_count() > 0);
+            let known = turns.get(name).and_then(Weak::upgrade);
+            known.unwrap_or_else(|| {
+                let turn = Arc::default();
+                turns.insert(name.to_owned(), Arc::downgrade(&turn));
+                turn
+            })
+        };
+        turn.lock_owned().await
+    }
 }
 
 /// A request without a body.
@@ -54,7 +80,7 @@ impl<T: DeserializeOwned + Send> FromRequest<AppState> for Change<T> {
         let Body(sent) = Body::<Value>::from_request(request, state).await?;
         let text = sent.to_string();
         // What is refused for its fields takes no key.
-        let body = serde_json::from_value(sent).map_err(|error| invalid(error.to_string()))?;
+        let body = fields_of(sent)?;
         let once = Once::note(&mut parts, state, &text).await?;
         Ok(Self { once, body })
     }
@@ -63,7 +89,9 @@ impl<T: DeserializeOwned + Send> FromRequest<AppState> for Change<T> {
 impl Once {
     /// Takes note of a request by the sender's key.
     async fn note(parts: &mut Parts, state: &AppState, body: &str) -> Result<Self, Problem> {
-        let Some(key) = parts.headers.get(IDEMPOTENCY_KEY) else { return Ok(Self { name: None }) };
+        let Some(key) = parts.headers.get(IDEMPOTENCY_KEY) else {
+            return Ok(Self { name: None, _turn: None });
+        };
         let key = key.to_str().ok().filter(|key| (1..=MAX_KEY_BYTES).contains(&key.len()));
         let key = key.map(str::to_owned).ok_or_else(|| {
             let detail = format!("`Idempotency-Key` is 1 to {MAX_KEY_BYTES} visible letters");
@@ -71,10 +99,11 @@ impl Once {
         })?;
         let user = User::from_request_parts(parts, state).await?;
         let name = format!("{}\0{key}", user.name);
+        let turn = state.turns.take(&name).await;
         let mark = digest_of(&format!("{} {} {body}", parts.method, parts.uri.path()));
         let first = state.coordinator.triggers().first_request(&name, mark.clone()).await?;
         match first == mark {
-            true => Ok(Self { name: Some(name) }),
+            true => Ok(Self { name: Some(name), _turn: Some(turn) }),
             false => Err(Problem::new(
                 StatusCode::UNPROCESSABLE_ENTITY,
                 "key-reused",
@@ -133,7 +162,7 @@ impl Once {
     }
 
     /// Changes a thing, and shows it as the change left it.
-    pub async fn changed<T: Serialize>(
+    pub async fn change<T: Serialize>(
         &self,
         state: &AppState,
         change: impl Future<Output = Result<T, Problem>>,

@@ -16,10 +16,11 @@ use windlass_coordinator::Coordinator;
 use windlass_coordinator::outputs::{OutputReader, Stream};
 use windlass_core::id::TaskId;
 
-use super::answers::ReadRefused;
+use super::answers::{PageQuery, ReadRefused};
 use super::owned;
 use crate::auth::{Access, User};
 use crate::extract::{Id, Params};
+use crate::place::{self, CallPlace};
 use crate::problem::Problem;
 use crate::state::AppState;
 
@@ -57,19 +58,30 @@ struct StreamEntry {
 #[derive(Serialize, ToSchema)]
 struct OutputList {
     outputs: Vec<OutputEntry>,
+    /// The cursor to continue with; absent at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
 }
 
 /// What the commands of a task printed
 #[utoipa::path(get, path = "/v1/tasks/{task_id}/outputs", operation_id = "list_task_outputs", tag = "outputs",
-    params(("task_id" = String, Path, description = "The task")),
+    params(("task_id" = String, Path, description = "The task"), PageQuery),
     responses((status = 200, description = "Outputs", body = OutputList), ReadRefused))]
 async fn of_task(
     State(state): State<AppState>,
     user: User,
     Id(task): Id<TaskId>,
+    Params(query): Params<PageQuery>,
 ) -> Result<Json<OutputList>, Problem> {
     owned::task(&state, &user, task).await?;
-    let found = state.read(move |coordinator| coordinator.artifacts().outputs().of(task)).await?;
+    let limit = place::limit_of(query.limit)?;
+    let after: Option<CallPlace> = place::of_cursor(query.cursor.as_deref())?;
+    let read = move |coordinator: &Coordinator| {
+        let after = after.map(|CallPlace(call)| call);
+        coordinator.artifacts().outputs().of_after(task, after, limit + 1)
+    };
+    let mut found = state.read(read).await?;
+    let next = place::cut(&mut found, limit, place::after_call);
     let outputs = found.into_iter().map(|one| OutputEntry {
         call_id: one.call.call.to_string(),
         tool: one.call.tool.clone(),
@@ -85,7 +97,7 @@ async fn of_task(
             })
             .collect(),
     });
-    Ok(Json(OutputList { outputs: outputs.collect() }))
+    Ok(Json(OutputList { outputs: outputs.collect(), next }))
 }
 
 /// Which stream of a call is read.

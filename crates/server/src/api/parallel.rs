@@ -8,18 +8,14 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use windlass_coordinator::parallel::{
-    CheckView, Crew, SideBySide, Tries as NewTries, TryView, WorkerView,
+    Attempts, CheckView, SideBySide, TryView, WorkerList, WorkerView,
 };
-use windlass_coordinator::workflows::NewRun;
-use windlass_core::command::ExecutionConfig;
-use windlass_core::event::Driver;
 use windlass_core::id::TaskId;
 
 use super::answers::{ChangeRefused, ReadRefused};
 use super::once::{Change, Once};
 use super::owned;
-use super::tasks::workspace;
-use super::workflows::StartedRun;
+use super::workflows::{RunOptions, StartedRun};
 use crate::auth::User;
 use crate::extract::Id;
 use crate::problem::Problem;
@@ -40,7 +36,7 @@ struct Workers {
 
 /// A worker in its worktree.
 #[derive(Serialize, ToSchema)]
-struct Worker {
+pub(super) struct Worker {
     task_id: String,
     /// The run that it belongs to.
     run_id: String,
@@ -54,11 +50,12 @@ struct Worker {
     worktree_path: String,
     process_pid: u32,
     last_heartbeat_at: String,
-    /// Whether it has given a sign of life in the last 90 seconds.
+    /// Whether it has sent a heartbeat in the last 90 seconds.
     alive: bool,
     /// What it will edit.
     claims: Vec<String>,
-    cost_usd: f64,
+    /// `null` where its runner does not say it.
+    cost_usd: Option<f64>,
 }
 
 impl From<WorkerView> for Worker {
@@ -102,7 +99,8 @@ struct Try {
     diff: String,
     input_tokens: u64,
     output_tokens: u64,
-    cost_usd: f64,
+    /// `null` where its runner does not say it.
+    cost_usd: Option<f64>,
     checks: Vec<Check>,
 }
 
@@ -117,7 +115,7 @@ struct Check {
 
 impl From<CheckView> for Check {
     fn from(view: CheckView) -> Self {
-        Self { name: view.name, status: view.status, output: view.output }
+        Self { name: view.name, status: view.status.to_string(), output: view.output }
     }
 }
 
@@ -126,7 +124,7 @@ impl From<TryView> for Try {
         Self {
             name: view.name,
             task_id: view.task.map(|task| task.to_string()),
-            status: view.status,
+            status: view.status.to_string(),
             summary: view.summary,
             error: view.error,
             branch: view.branch,
@@ -185,6 +183,11 @@ struct WantedWorkers {
     directory: String,
     /// The model of our own workers.
     model: Option<String>,
+    /// What it may cost in US dollars; the configured budget without.
+    #[schema(exclusive_minimum = 0.0, maximum = 1_000_000.0)]
+    budget_usd: Option<f64>,
+    /// `restricted`, `normal`, `trusted` or `unrestricted`; the configured profile without.
+    permission_profile: Option<String>,
 }
 
 const fn usual_workers() -> u32 {
@@ -215,6 +218,11 @@ struct WantedTries {
     directory: String,
     /// The model of our own runner.
     model: Option<String>,
+    /// What it may cost in US dollars; the configured budget without.
+    #[schema(exclusive_minimum = 0.0, maximum = 1_000_000.0)]
+    budget_usd: Option<f64>,
+    /// `restricted`, `normal`, `trusted` or `unrestricted`; the configured profile without.
+    permission_profile: Option<String>,
 }
 
 /// Starts a run of either kind; the service works on it.
@@ -223,21 +231,9 @@ async fn start(
     user: User,
     once: &Once,
     what: SideBySide,
-    (directory, model): (String, Option<String>),
+    options: RunOptions,
 ) -> Result<Response, Problem> {
-    let directory = workspace(state, &user, &directory)?;
-    let run = NewRun {
-        workflow: String::new(),
-        title: String::new(),
-        inputs: std::collections::BTreeMap::new(),
-        directory,
-        axes: state.coordinator.tasks().default_options().axes,
-        execution_config: ExecutionConfig { model, ..ExecutionConfig::default() },
-        driver: Driver::Service,
-        user_id: Some(user.name),
-        cost_budget: None,
-        session: None,
-    };
+    let run = options.check(state, user)?;
     let make = async {
         let run_id = state.coordinator.parallel().start(what, run).await?;
         Ok(StartedRun { run_id: run_id.to_string() })
@@ -256,9 +252,20 @@ async fn start_workers(
     user: User,
     Change { once, body: wanted }: Change<WantedWorkers>,
 ) -> Result<Response, Problem> {
-    let WantedWorkers { tasks, workers, runner, gates, merge, directory, model } = wanted;
-    let crew = SideBySide::Crew(Crew { tasks, workers, runner, gates, merge });
-    start(&state, user, &once, crew, (directory, model)).await
+    let WantedWorkers {
+        tasks,
+        workers,
+        runner,
+        gates,
+        merge,
+        directory,
+        model,
+        budget_usd,
+        permission_profile,
+    } = wanted;
+    let options = RunOptions { directory, model, budget_usd, permission_profile };
+    let crew = SideBySide::Crew(WorkerList { tasks, workers, runner, gates, merge });
+    start(&state, user, &once, crew, options).await
 }
 
 /// Give one prompt to several runners; which result is taken is then a question
@@ -272,9 +279,11 @@ async fn start_tries(
     user: User,
     Change { once, body: wanted }: Change<WantedTries>,
 ) -> Result<Response, Problem> {
-    let WantedTries { prompt, runners, checks, directory, model } = wanted;
-    let tries = SideBySide::Tries(NewTries { prompt, runners, checks });
-    start(&state, user, &once, tries, (directory, model)).await
+    let WantedTries { prompt, runners, checks, directory, model, budget_usd, permission_profile } =
+        wanted;
+    let options = RunOptions { directory, model, budget_usd, permission_profile };
+    let tries = SideBySide::Tries(Attempts { prompt, runners, checks });
+    start(&state, user, &once, tries, options).await
 }
 
 /// What several runners made of one prompt

@@ -47,7 +47,7 @@ pub(super) async fn keep(
     let mut files = Vec::new();
     for picture in attached {
         let bytes = STANDARD.decode(&picture.data);
-        let bytes = bytes.map_err(|error| invalid(format!("`data` is not base64: {error}")))?;
+        let bytes = bytes.map_err(|_| invalid("`data` is not base64"))?;
         files.push((picture.name, bytes));
     }
     let keep = move |coordinator: &Coordinator| {
@@ -61,7 +61,7 @@ pub(super) async fn keep(
 #[utoipa::path(get, path = "/v1/tasks/{task_id}/pictures/{hash}", operation_id = "get_picture", tag = "tasks",
     params(("task_id" = String, Path, description = "The task"), ("hash" = String, Path, description = "The hash of the picture")),
     responses(
-        (status = 200, description = "A PNG or JPEG file", body = Vec<u8>, content_type = "image/png"),
+        (status = 200, description = "A PNG or JPEG file", content((Vec<u8> = "image/png"), (Vec<u8> = "image/jpeg"))),
         ReadRefused,
     ))]
 async fn get(

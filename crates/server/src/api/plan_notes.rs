@@ -160,7 +160,7 @@ struct NewResolution {
     resolution: String,
 }
 
-/// Say what became of an issue
+/// Close an issue and say how it was resolved
 #[utoipa::path(post, path = "/v1/issues/{issue_id}/resolve", operation_id = "resolve_issue", tag = "plans", request_body = NewResolution,
     params(("issue_id" = String, Path, description = "The issue"),
         ("idempotency-key" = Option<String>, Header, description = "The same for a repeated request")),
@@ -179,7 +179,7 @@ async fn resolve_issue(
     let notes = state.coordinator.plans().notes(Path::new(&issue.project))?;
     let resolve =
         async { Ok(IssueEntry::from(notes.resolve_issue(&id.to_string(), resolution).await?)) };
-    once.changed(&state, resolve).await
+    once.change(&state, resolve).await
 }
 
 /// An issue that the user may see: it belongs to a plan that they may see. One of no plan is nobody's.

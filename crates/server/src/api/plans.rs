@@ -201,7 +201,7 @@ async fn activate(
     }
     check_takeover(&state, &user, &directory).await?;
     let (directory, again) = (directory.as_path(), wanted.again);
-    let new = Activating { directory, named, by: &user.name, again };
+    let new = Activating { directory, named, by: &user.name, reach: user.reach(), again };
     let activate = async {
         let found = state.coordinator.plans().activate(new).await?;
         Ok(ActivationEntry {
@@ -253,11 +253,12 @@ async fn run(
         axes,
         workspace: PathBuf::from(&row.project),
         by: user.name.clone(),
+        reach: user.reach(),
         driver: Driver::Service,
         session: None,
         execution_config: ExecutionConfig::default(),
         cost_budget: None,
     };
     let begin = async { Ok(PlanEntry::from(state.coordinator.plans().begin(row, run).await?)) };
-    once.changed(&state, begin).await
+    once.change(&state, begin).await
 }

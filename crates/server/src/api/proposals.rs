@@ -1,5 +1,6 @@
 //! Skills that are proposed because several tasks of a project did the same.
 
+use std::str::FromStr;
 use std::sync::Arc;
 
 use axum::Json;
@@ -133,6 +134,18 @@ struct ProposalDetail {
     refused: Option<String>,
 }
 
+/// The number of a proposal, as a path has it.
+struct ProposalNumber(i64);
+
+impl FromStr for ProposalNumber {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = text.parse();
+        number.map(Self).map_err(|_| format!("`{text}` is not the number of a proposal"))
+    }
+}
+
 /// Look at a proposed skill: what speaks for it, and what would be written
 #[utoipa::path(get, path = "/v1/skills/proposals/{number}", operation_id = "get_skill_proposal", tag = "skills",
     params(("number" = i64, Path, description = "The number of the proposal")),
@@ -140,7 +153,7 @@ struct ProposalDetail {
 async fn get(
     State(state): State<AppState>,
     user: User,
-    Id(number): Id<i64>,
+    Id(ProposalNumber(number)): Id<ProposalNumber>,
 ) -> Result<Json<ProposalDetail>, Problem> {
     if !user.may_see(None) {
         return Err(unknown(number));
@@ -153,7 +166,7 @@ async fn detail(state: &AppState, proposal: Proposal) -> Result<ProposalDetail, 
     let (draft, no_draft) = match (proposal.status, &state.about.skill_writer) {
         (ProposalStatus::Open, Some(writer)) => {
             let (writer, wanted) = (Arc::clone(writer), proposal.clone());
-            match state.read(move |_| Ok(writer.known(&wanted))).await? {
+            match state.read(move |_| Ok(writer.find_draft(&wanted))).await? {
                 Ok(Some(draft)) => (Some(draft), None),
                 Ok(None) => (None, Some("the fast model has to write it first".to_owned())),
                 Err(why) => (None, Some(why)),
@@ -196,7 +209,7 @@ async fn writable(
 ) -> Result<(Proposal, Arc<dyn SkillWriter>), Problem> {
     let proposal = decidable(state, user, number).await?;
     if proposal.status != ProposalStatus::Open {
-        return Err(decided(&proposal));
+        return Err(already_decided(&proposal));
     }
     let writer = state.about.skill_writer.clone().ok_or_else(|| {
         let detail = "this server does not write skills";
@@ -205,7 +218,7 @@ async fn writable(
     Ok((proposal, writer))
 }
 
-fn decided(proposal: &Proposal) -> Problem {
+fn already_decided(proposal: &Proposal) -> Problem {
     let detail = format!("proposal {} is {} already", proposal.number, proposal.status);
     Problem::new(StatusCode::CONFLICT, "already-decided", detail)
 }
@@ -218,7 +231,7 @@ fn decided(proposal: &Proposal) -> Problem {
 async fn draft(
     State(state): State<AppState>,
     user: User,
-    Id(number): Id<i64>,
+    Id(ProposalNumber(number)): Id<ProposalNumber>,
     once: Once,
 ) -> Result<Json<Value>, Problem> {
     let (proposal, writer) = writable(&state, &user, number).await?;
@@ -228,7 +241,7 @@ async fn draft(
         drafted.map_err(|why| Problem::new(StatusCode::CONFLICT, "no-draft", why))?;
         detail(&state, proposal).await
     };
-    once.changed(&state, draft).await
+    once.change(&state, draft).await
 }
 
 /// What is accepted.
@@ -251,7 +264,7 @@ struct Acceptance {
 async fn accept(
     State(state): State<AppState>,
     user: User,
-    Id(number): Id<i64>,
+    Id(ProposalNumber(number)): Id<ProposalNumber>,
     Change { once, body: wanted }: Change<Acceptance>,
 ) -> Result<Response, Problem> {
     decidable(&state, &user, number).await?;
@@ -271,8 +284,7 @@ async fn accept(
         let trial = state.trials.begin(number, state.now());
         let trial = trial.ok_or_else(|| conflict("being-tried", "it is being tried already"))?;
         let tried = proposal.clone();
-        // Not a job of the server: nobody waits for it when the server stops.
-        std::thread::spawn(move || trial.run(&*writer, &tried, wanted.commit));
+        state.trials.spawn(trial, move |trial| trial.run(&*writer, &tried, wanted.commit));
         detail(&state, proposal).await
     };
     once.first(&state, begin).await.map(accepted)
@@ -296,7 +308,7 @@ struct Rejection {
 async fn reject(
     State(state): State<AppState>,
     user: User,
-    Id(number): Id<i64>,
+    Id(ProposalNumber(number)): Id<ProposalNumber>,
     Change { once, body: rejection }: Change<Rejection>,
 ) -> Result<Json<Value>, Problem> {
     decidable(&state, &user, number).await?;
@@ -307,8 +319,8 @@ async fn reject(
         let now = find(&state, number).await?;
         match was_open {
             true => Ok(ProposalEntry::from(&now)),
-            false => Err(decided(&now)),
+            false => Err(already_decided(&now)),
         }
     };
-    once.changed(&state, reject).await
+    once.change(&state, reject).await
 }

@@ -10,6 +10,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use windlass_coordinator::views::{OpenQuestion, QuestionState};
 use windlass_core::id::QuestionId;
+use windlass_core::question::QuestionStatus;
 
 use super::answers::{ChangeRefused, ReadRefused, accepted};
 use super::once::Change;
@@ -36,6 +37,9 @@ struct QuestionEntry {
     question: String,
     /// Answers to choose from; free text when empty.
     options: Vec<String>,
+    /// Of a question of the kinds `ask_user` and `runner`: `words` takes an option or any text, `options` an option only,
+    /// `yes_no` also `y` and `n`, `rounds` also such as `5 more rounds`.
+    accepts: String,
     /// What the person should know first.
     context: Option<String>,
     /// The change of a file that is asked about, whole.
@@ -63,14 +67,13 @@ impl From<&OpenQuestion> for QuestionEntry {
         let question = &open.row.question;
         // A task that has ended waits for nobody.
         let has_ended = open.asker.as_ref().is_some_and(|task| task.status.is_terminal());
-        let (state, given) = match &open.row.state {
-            QuestionState::Open if has_ended => ("closed", None),
-            QuestionState::Open => ("open", None),
-            QuestionState::Waiting(answer) | QuestionState::Answered(answer) => {
-                ("answered", Some(answer))
+        let state = match open.row.state.status() {
+            QuestionStatus::Open if has_ended => QuestionStatus::Closed,
+            status @ (QuestionStatus::Open | QuestionStatus::Answered | QuestionStatus::Closed) => {
+                status
             }
-            QuestionState::Closed { .. } => ("closed", None),
         };
+        let given = open.row.state.answer();
         Self {
             question_id: question.id.to_string(),
             task_id: open.row.task.to_string(),
@@ -78,6 +81,7 @@ impl From<&OpenQuestion> for QuestionEntry {
             kind: question.kind.to_string(),
             question: question.question.clone(),
             options: question.options.clone(),
+            accepts: question.accepts.to_string(),
             context: question.context.clone(),
             diff: question.diff.clone(),
             tool: open.call.as_ref().map(|call| call.tool.clone()),
@@ -85,7 +89,7 @@ impl From<&OpenQuestion> for QuestionEntry {
             asked: question.asked.as_ref().map_or(Value::Null, |asked| json!(asked)),
             plan: question.plan.as_ref().map_or(Value::Null, |plan| json!(plan)),
             asked_at: open.row.asked_at.to_string(),
-            state: state.to_owned(),
+            state: state.to_string(),
             answer: given.map(|answer| answer.text.clone()),
             answered_by: given.map(|answer| answer.by.clone()),
         }
@@ -139,7 +143,7 @@ async fn get(
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct NewAnswer {
-    /// One of the options, its number, or free text where there are none.
+    /// One of the options or its number; free text if the question has no options.
     #[schema(min_length = 1, pattern = r"\S")]
     answer: String,
     /// Axes that the session of the task changes to with the answer: both or neither (MS-176).
@@ -148,7 +152,7 @@ struct NewAnswer {
 
 /// An answer that was taken.
 #[derive(Serialize, ToSchema)]
-struct Taken {
+struct AnswerReceipt {
     question_id: String,
     task_id: String,
 }
@@ -157,7 +161,7 @@ struct Taken {
 #[utoipa::path(post, path = "/v1/questions/{question_id}/answer", operation_id = "answer_question", tag = "questions", request_body = NewAnswer,
     params(("question_id" = String, Path, description = "The question"),
         ("idempotency-key" = Option<String>, Header, description = "The same for a repeated request")),
-    responses((status = 202, description = "Taken", body = Taken), ReadRefused, ChangeRefused))]
+    responses((status = 202, description = "Taken", body = AnswerReceipt), ReadRefused, ChangeRefused))]
 async fn answer(
     State(state): State<AppState>,
     user: User,
@@ -166,7 +170,8 @@ async fn answer(
 ) -> Result<Response, Problem> {
     let open = find(&state, &user, id).await?;
     let task = open.row.task;
-    let taken = || accepted(Taken { question_id: id.to_string(), task_id: task.to_string() });
+    let taken =
+        || accepted(AnswerReceipt { question_id: id.to_string(), task_id: task.to_string() });
     // An answer by its number, or in other letters, is kept in the words of its option.
     let words = open.row.question.read_answer(&given.answer);
     if once.name().is_some()
@@ -190,10 +195,5 @@ async fn answer(
 
 /// Whether a question has this answer from this user already: the request was repeated.
 fn is_answer_of(state: &QuestionState, text: &str, user: &User) -> bool {
-    match state {
-        QuestionState::Waiting(given) | QuestionState::Answered(given) => {
-            given.by == user.name && given.text.trim() == text.trim()
-        }
-        QuestionState::Open | QuestionState::Closed { .. } => false,
-    }
+    state.answer().is_some_and(|given| given.by == user.name && given.text.trim() == text.trim())
 }

@@ -15,6 +15,7 @@ use windlass_core::id::{InjectionId, SessionId};
 use super::answers::{ChangeRefused, ReadRefused, accepted, created};
 use super::once::{Change, Once};
 use super::owned;
+use super::pictures::{self, NewPicture};
 use super::sessions::MessageOutcome;
 use super::tasks::invalid;
 use crate::auth::User;
@@ -35,6 +36,8 @@ pub(super) fn routes() -> OpenApiRouter<AppState> {
 struct QueuedEntry {
     message_id: String,
     text: String,
+    /// What the pictures are called that it shows.
+    pictures: Vec<String>,
     user_id: String,
     queued_at: String,
     /// Why it could not be sent; it waits until somebody changes or sends it.
@@ -46,6 +49,7 @@ impl From<&Queued> for QueuedEntry {
         Self {
             message_id: queued.id.to_string(),
             text: queued.text.clone(),
+            pictures: queued.pictures.iter().map(|picture| picture.name.clone()).collect(),
             user_id: queued.by.clone(),
             queued_at: queued.at.to_string(),
             problem: queued.problem.clone(),
@@ -123,6 +127,10 @@ async fn list(
 struct NewQueued {
     #[schema(min_length = 1, pattern = r"\S")]
     text: String,
+    /// What it shows; at most ten.
+    #[serde(default)]
+    #[schema(max_items = 10)]
+    pictures: Vec<NewPicture>,
 }
 
 /// Say something when the session has nothing to do
@@ -141,8 +149,9 @@ async fn add(
         Some(name) => InjectionId::derived(&name, "queued"),
         None => InjectionId::new(state.now()),
     };
-    let text = said(body.text)?;
-    let message = Queued { id, text, by: user.name, at: state.now(), problem: None };
+    let text = non_empty(body.text)?;
+    let pictures = pictures::keep(&state, body.pictures).await?;
+    let message = Queued { id, text, pictures, by: user.name, at: state.now(), problem: None };
     state.queues.add(session, message.clone())?;
     Ok(created(QueuedEntry::from(&message)))
 }
@@ -174,13 +183,13 @@ async fn edit(
         1..=MOST => Ok(place - 1),
         _ => Err(invalid(format!("`place` is from 1 to {MOST}"))),
     });
-    let (text, to) = (body.text.map(said).transpose()?, to.transpose()?);
+    let (text, to) = (body.text.map(non_empty).transpose()?, to.transpose()?);
     let edit = async {
         let edit = Edit { text, was: body.was, place: to };
         let edited = state.queues.edit(place.session, place.message, edit)?;
         Ok(QueuedEntry::from(&edited))
     };
-    once.changed(&state, edit).await
+    once.change(&state, edit).await
 }
 
 /// Remove a message that waits
@@ -221,7 +230,7 @@ async fn send(
 }
 
 /// A text that says something.
-fn said(text: String) -> Result<String, Problem> {
+fn non_empty(text: String) -> Result<String, Problem> {
     match text.trim().is_empty() {
         true => Err(invalid("`text` is empty")),
         false => Ok(text),

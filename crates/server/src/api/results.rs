@@ -12,12 +12,14 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use windlass_coordinator::views::Filter;
-use windlass_coordinator::{Coordinator, Error, trace};
+use windlass_coordinator::{Coordinator, Error, Scope, trace};
 use windlass_core::id::{SessionId, TaskId};
+use windlass_core::shown::shown_line;
 
-use super::answers::{ReadRefused, tagged};
+use super::answers::{ReadRefused, attachment, with_etag};
 use super::owned;
 use crate::auth::User;
+use crate::events;
 use crate::extract::{Id, Params};
 use crate::problem::Problem;
 use crate::state::AppState;
@@ -49,7 +51,7 @@ async fn result(
     owned::task(&state, &user, task).await?;
     let found = state.read(move |coordinator| coordinator.tasks().last_result(task)).await?;
     let none = || Problem::not_found("no-result", format!("`{task}` has no result yet"));
-    Ok(tagged(&headers, &json!(found.ok_or_else(none)?)))
+    Ok(with_etag(&headers, &json!(found.ok_or_else(none)?)))
 }
 
 /// Every event of a task as JSON, one per line
@@ -65,14 +67,19 @@ async fn task_trace(
     Id(task): Id<TaskId>,
 ) -> Result<Response, Problem> {
     owned::task(&state, &user, task).await?;
-    let read = move |coordinator: &Coordinator| {
-        let records = coordinator.tasks().journal(task)?;
-        Ok(records.iter().map(|record| trace::entry(record) + "\n").collect::<String>())
-    };
-    let lines = state.read(read).await?;
+    let lines = stream::try_unfold((state, Some(0)), move |(state, after)| async move {
+        let Some(after) = after else { return Ok(None) };
+        let page = events::after(&state, Scope::Task(task), after, events::PAGE).await;
+        let page = page.map_err(|problem| std::io::Error::other(problem.detail))?;
+        let last = page.last().filter(|_| page.len() == events::PAGE);
+        let next = last.map(|committed| committed.record.pos);
+        let lines = page.iter().map(|committed| trace::entry(&committed.record) + "\n");
+        Ok::<_, std::io::Error>(Some((lines.collect::<String>(), (state, next))))
+    });
     let media = (header::CONTENT_TYPE, "application/x-ndjson");
     let name = format!("attachment; filename=\"{task}.jsonl\"");
-    Ok(([media, (header::CONTENT_DISPOSITION, name.as_str())], lines).into_response())
+    let headers = [media, (header::CONTENT_DISPOSITION, name.as_str())];
+    Ok((headers, HttpBody::from_stream(lines)).into_response())
 }
 
 /// Every event of every task of a session as JSON, one per line, each with its task
@@ -93,9 +100,14 @@ async fn export(
         let rows = coordinator.tasks().rows(&filter)?;
         Ok(rows.into_iter().map(|row| row.id).rev().collect::<Vec<_>>())
     };
-    let tasks = state.read(list).await?;
+    let mut tasks = state.read(list).await?.into_iter();
+    // The first task is read before the answer begins: what is wrong with it can still be said.
+    let first = match tasks.next() {
+        Some(task) => state.read(move |coordinator| lines_of(coordinator, task)).await?,
+        None => String::new(),
+    };
     // Task by task: a session may be longer than what fits into memory.
-    let lines = stream::unfold((state, tasks.into_iter()), |(state, mut tasks)| async {
+    let lines = stream::unfold((state, tasks), |(state, mut tasks)| async {
         let task = tasks.next()?;
         let lines = state.read(move |coordinator| lines_of(coordinator, task)).await;
         let lines = lines.map_err(|problem| std::io::Error::other(problem.detail));
@@ -104,7 +116,8 @@ async fn export(
     let media = (header::CONTENT_TYPE, "application/x-ndjson");
     let name = format!("attachment; filename=\"{session}.jsonl\"");
     let headers = [media, (header::CONTENT_DISPOSITION, name.as_str())];
-    Ok((headers, HttpBody::from_stream(lines.fuse())).into_response())
+    let all = stream::iter([Ok::<_, std::io::Error>(first)]).chain(lines);
+    Ok((headers, HttpBody::from_stream(all.fuse())).into_response())
 }
 
 fn lines_of(coordinator: &Coordinator, task: TaskId) -> Result<String, Error> {
@@ -210,7 +223,8 @@ struct ContentQuery {
 #[utoipa::path(get, path = "/v1/tasks/{task_id}/deliverables/content", operation_id = "get_deliverable", tag = "tasks",
     params(("task_id" = String, Path, description = "The task"), ContentQuery),
     responses(
-        (status = 200, description = "The file", body = Vec<u8>, content_type = "application/octet-stream"),
+        (status = 200, description = "The file", content((Vec<u8> = "application/octet-stream"),
+            (Vec<u8> = "image/png"), (Vec<u8> = "image/jpeg"), (Vec<u8> = "image/gif"), (Vec<u8> = "image/webp"))),
         ReadRefused,
     ))]
 async fn deliverable_content(
@@ -229,12 +243,24 @@ async fn deliverable_content(
         Problem::not_found("unknown-deliverable", detail)
     };
     let bytes = bytes.ok_or_else(none)?;
-    // Whatever it is, no browser shows it as a page of ours.
+    let name = query.path.rsplit('/').next().unwrap_or(&query.path);
+    // A picture can be drawn inside a page.
     let headers = [
-        (header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream")),
-        (header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment")),
+        (header::CONTENT_TYPE, HeaderValue::from_static(media_type(&bytes))),
+        (header::CONTENT_DISPOSITION, attachment(&shown_line(name))),
     ];
     Ok((headers, HttpBody::from(bytes)).into_response())
+}
+
+/// What a file is by its first bytes, where it is a picture without anything active in it.
+fn media_type(bytes: &[u8]) -> &'static str {
+    match bytes {
+        [0x89, b'P', b'N', b'G', ..] => "image/png",
+        [0xff, 0xd8, 0xff, ..] => "image/jpeg",
+        [b'G', b'I', b'F', b'8', ..] => "image/gif",
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => "image/webp",
+        _ => "application/octet-stream",
+    }
 }
 
 /// Any JSON object.

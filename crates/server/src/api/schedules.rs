@@ -13,12 +13,13 @@ use windlass_coordinator::views::ScheduleRow;
 use windlass_core::id::{ScheduleId, SessionId, TaskId};
 use windlass_core::schedule::{Missed, Rhythm, Schedule, ScheduleAction};
 
-use super::answers::{ChangeRefused, ReadRefused, created};
+use super::answers::{ChangeRefused, PageQuery, ReadRefused, created};
 use super::once::{Change, Once};
 use super::owned;
 use super::tasks::invalid;
 use crate::auth::User;
-use crate::extract::Id;
+use crate::extract::{Id, Params};
+use crate::place::{self, SchedulePlace};
 use crate::problem::Problem;
 use crate::state::AppState;
 
@@ -84,15 +85,29 @@ impl From<&ScheduleRow> for ScheduleEntry {
 #[derive(Serialize, ToSchema)]
 struct ScheduleList {
     schedules: Vec<ScheduleEntry>,
+    /// The cursor to continue with; absent at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
 }
 
-/// List the schedules that you may see, those that have ended too
-#[utoipa::path(get, path = "/v1/schedules", operation_id = "list_schedules", tag = "schedules",
+/// List the schedules that you may see, those that have ended too, the oldest first
+#[utoipa::path(get, path = "/v1/schedules", operation_id = "list_schedules", tag = "schedules", params(PageQuery),
     responses((status = 200, description = "Schedules", body = ScheduleList), ReadRefused))]
-async fn list(State(state): State<AppState>, user: User) -> Result<Json<ScheduleList>, Problem> {
-    let rows = state.read(|coordinator| coordinator.schedules().list()).await?;
-    let seen = rows.iter().filter(|row| user.may_see(row.schedule.user_id.as_deref()));
-    Ok(Json(ScheduleList { schedules: seen.map(ScheduleEntry::from).collect() }))
+async fn list(
+    State(state): State<AppState>,
+    user: User,
+    Params(query): Params<PageQuery>,
+) -> Result<Json<ScheduleList>, Problem> {
+    let limit = place::limit_of(query.limit)?;
+    let after: Option<SchedulePlace> = place::of_cursor(query.cursor.as_deref())?;
+    let mut rows = state.read(|coordinator| coordinator.schedules().list()).await?;
+    // A schedule that ends meanwhile keeps its place in this order.
+    rows.sort_by_key(SchedulePlace::of);
+    rows.retain(|row| {
+        user.may_see(row.schedule.user_id.as_deref()) && Some(SchedulePlace::of(row)) > after
+    });
+    let next = place::cut(&mut rows, limit, place::after_schedule);
+    Ok(Json(ScheduleList { schedules: rows.iter().map(ScheduleEntry::from).collect(), next }))
 }
 
 async fn find(state: &AppState, user: &User, id: ScheduleId) -> Result<ScheduleRow, Problem> {
@@ -206,16 +221,17 @@ async fn add(
 
 /// When its runs are; exactly one of the four ways to say it.
 fn rhythm(wanted: &NewSchedule) -> Result<Rhythm, Problem> {
-    let bad = |name: &str, error: jiff::Error| invalid(format!("`{name}`: {error}"));
+    let bad = |name: &str, such: &str| invalid(format!("`{name}` must be a time such as `{such}`"));
     match (wanted.interval_seconds, &wanted.cron, &wanted.daily_at, &wanted.once_at) {
         (Some(interval_seconds), None, None, None) => Ok(Rhythm::Every { interval_seconds }),
         (None, Some(cron), None, None) => Ok(Rhythm::Cron { cron: cron.clone() }),
         (None, None, Some(text), None) => {
-            let daily_at = text.parse().map_err(|error| bad("daily_at", error))?;
+            let daily_at = text.parse().map_err(|_| bad("daily_at", "09:30"))?;
             Ok(Rhythm::Daily { daily_at })
         }
         (None, None, None, Some(text)) => {
-            let at: jiff::civil::DateTime = text.parse().map_err(|error| bad("once_at", error))?;
+            let at: jiff::civil::DateTime =
+                text.parse().map_err(|_| bad("once_at", "2026-11-19T17:00"))?;
             Ok(Rhythm::Once { date: at.date(), time: at.time() })
         }
         _ => Err(invalid("give one of `interval_seconds`, `cron`, `daily_at` and `once_at`")),
@@ -256,7 +272,7 @@ async fn pause(
         state.coordinator.schedules().pause(id).await?;
         Ok(ScheduleEntry::from(&find(&state, &user, id).await?))
     };
-    once.changed(&state, change).await
+    once.change(&state, change).await
 }
 
 /// Resume a schedule with its next run
@@ -275,5 +291,5 @@ async fn resume(
         state.coordinator.schedules().resume(id).await?;
         Ok(ScheduleEntry::from(&find(&state, &user, id).await?))
     };
-    once.changed(&state, change).await
+    once.change(&state, change).await
 }

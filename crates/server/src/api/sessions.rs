@@ -9,21 +9,22 @@ use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-use windlass_coordinator::slash::{Reach, SlashInput};
-use windlass_coordinator::views::{SessionDetails, SessionPlace, TaskEntry};
-use windlass_coordinator::{AxesOrder, Coordinator, NewSession, Sent, Talk};
+use windlass_coordinator::slash::SlashInput;
+use windlass_coordinator::views::{SessionDetails, TaskEntry};
+use windlass_coordinator::{AxesOrder, Coordinator, Delivery, NewSession, Talk};
 use windlass_core::axes::{Axes, Surface};
 use windlass_core::id::{ChangeId, SessionId};
 use windlass_core::session::{Scope, Source};
 
-use super::answers::{ChangeRefused, ReadRefused, accepted, created, tagged};
+use super::answers::{ChangeRefused, ReadRefused, accepted, created, with_etag};
 use super::once::{Change, Once};
 use super::owned;
 use super::pictures::{self, NewPicture};
 use super::task_view::AxesView;
 use super::tasks::{NewAxes, invalid, workspace};
-use crate::auth::{Access, User, Via};
+use crate::auth::{User, Via};
 use crate::extract::{Id, Params};
+use crate::place;
 use crate::problem::Problem;
 use crate::state::AppState;
 
@@ -140,15 +141,6 @@ struct SessionList {
     next: Option<String>,
 }
 
-/// Where a list is continued.
-fn place_of(cursor: &str) -> Result<SessionPlace, Problem> {
-    let read = || {
-        let (at, id) = cursor.split_once('~')?;
-        Some(SessionPlace { updated_at: at.parse().ok()?, id: id.parse().ok()? })
-    };
-    read().ok_or_else(|| Problem::bad_request("`cursor` is not the `next` of an answer"))
-}
-
 /// List the sessions that you may see, those that changed last first
 #[utoipa::path(get, path = "/v1/sessions", operation_id = "list_sessions", tag = "sessions", params(ListQuery),
     responses((status = 200, description = "Sessions", body = SessionList), ReadRefused))]
@@ -161,16 +153,17 @@ async fn list(
     if !(1..=MAX_LIMIT).contains(&limit) {
         return Err(Problem::bad_request(format!("`limit` is from 1 to {MAX_LIMIT}")));
     }
-    let after = query.cursor.as_deref().map(place_of).transpose()?;
+    let after = place::of_cursor(query.cursor.as_deref())?;
+    let owner = user.limited_to();
     let read = move |coordinator: &Coordinator| {
         // One more says whether there are more.
-        let mut rows = coordinator.sessions().newest_after(after, limit + 1)?;
+        let mut rows = coordinator.sessions().newest_of(owner.as_deref(), after, limit + 1)?;
         let has_more = rows.len() > limit as usize;
         rows.truncate(limit as usize);
         let last = rows.last().filter(|_| has_more);
-        let next = last.map(|last| format!("{}~{}", last.updated_at, last.id));
+        let next = last.map(place::after_session);
         let mut sessions = Vec::new();
-        for row in rows.iter().filter(|row| user.may_see(row.user_id.as_deref())) {
+        for row in &rows {
             sessions.push(SessionEntry::from(&coordinator.session(row.id).details()?));
         }
         Ok(SessionList { sessions, next })
@@ -236,7 +229,7 @@ async fn get(
 ) -> Result<Response, Problem> {
     owned::session(&state, &user, session).await?;
     let view = state.read(move |coordinator| coordinator.session(session).details()).await?;
-    Ok(tagged(&headers, &SessionEntry::from(&view)))
+    Ok(with_etag(&headers, &SessionEntry::from(&view)))
 }
 
 /// What is said in a session.
@@ -261,11 +254,11 @@ pub(super) struct MessageOutcome {
     queue_place: Option<usize>,
 }
 
-impl From<&Sent> for MessageOutcome {
-    fn from(sent: &Sent) -> Self {
+impl From<&Delivery> for MessageOutcome {
+    fn from(sent: &Delivery) -> Self {
         let (outcome, queue_place) = match sent {
-            Sent::Begun { place, .. } => ("begun", *place),
-            Sent::Delivered { .. } => ("delivered", None),
+            Delivery::Begun { place, .. } => ("begun", *place),
+            Delivery::Delivered { .. } => ("delivered", None),
         };
         Self { outcome: outcome.to_owned(), task_id: sent.task().to_string(), queue_place }
     }
@@ -311,14 +304,11 @@ async fn run_command(
     Change { once, body: command }: Change<CommandLine>,
 ) -> Result<Json<Value>, Problem> {
     owned::session(&state, &user, session).await?;
-    let reach = match user.access {
-        Access::Operator => Reach::Own,
-        Access::Viewer | Access::Admin => Reach::Everything,
-    };
+    let reach = user.reach();
     let input = SlashInput::for_service(command.line, user.name);
     let input = SlashInput { reach, request: once.name(), ..input };
-    let reply = state.coordinator.session(session).run(input).await?;
-    Ok(Json(json!(reply)))
+    let carry_out = async { Ok(state.coordinator.session(session).run(input).await?) };
+    once.change(&state, carry_out).await
 }
 
 /// A change of the axes.
@@ -355,8 +345,8 @@ async fn change_axes(
         by: user.name,
         id: once.name().map(|name| ChangeId::derived(&name, "change")),
     };
-    let changed = state.coordinator.session(session).change(order).await?;
-    Ok(Json(json!(changed)))
+    let change = async { Ok(state.coordinator.session(session).change(order).await?) };
+    once.change(&state, change).await
 }
 
 /// The conversation that was ended.
@@ -381,7 +371,7 @@ async fn clear(
         let task = state.coordinator.session(session).conversation().clear(&user.name).await?;
         Ok(ClearedEntry { task_id: task.map(|task| task.to_string()) })
     };
-    once.changed(&state, clear).await
+    once.change(&state, clear).await
 }
 
 /// Any JSON object.

@@ -49,7 +49,7 @@ pub struct Task {
     /// What comes next: `answer`, `raise_budget`, `wait_for_tasks`, `wait_for_service`, `wait_for_check`,
     /// `wait_for_model`, `send_message`, `resume`, `retry`, `review`, `follow` or `nothing`.
     pub next_action: String,
-    /// Whether it stands still until a person resumes it.
+    /// Whether it is stopped until a person resumes it.
     pub resumable: bool,
     /// Its working plan.
     #[schema(value_type = Option<Object>)]

@@ -11,23 +11,26 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use windlass_coordinator::SubmitOptions;
-use windlass_coordinator::views::{Filter, ListPlace};
+use windlass_coordinator::views::Filter;
 use windlass_core::axes::{Axes, PermissionProfile, Surface};
 use windlass_core::command::{ExecutionConfig, Outage, TaskCommand};
 use windlass_core::event::Deadline;
 use windlass_core::id::{SessionId, TaskId};
+use windlass_core::question::MAX_DOLLARS;
 use windlass_core::role::Role;
 use windlass_core::schedule::DeadlineAction;
 use windlass_core::session::AxesChange;
 use windlass_core::status::TaskStatus;
+use windlass_core::text::with_causes;
 
-use super::answers::{ChangeRefused, ReadRefused, created, tagged};
+use super::answers::{ChangeRefused, ReadRefused, created, with_etag};
 use super::once::Change;
 use super::owned;
 use super::pictures::{self, NewPicture};
 use super::task_view::Task;
 use crate::auth::{Access, User, Via};
 use crate::extract::{Id, Params};
+use crate::place;
 use crate::problem::Problem;
 use crate::state::AppState;
 
@@ -40,6 +43,9 @@ const USUAL_LIMIT: usize = 50;
 
 /// Tasks in one answer at most.
 const MAX_LIMIT: usize = 200;
+
+/// The longest goal, as on the command line.
+const MAX_GOAL_BYTES: usize = 1024 * 1024;
 
 /// Which tasks are listed.
 #[derive(Deserialize, IntoParams)]
@@ -76,7 +82,11 @@ struct TaskList {
 
 /// List the tasks that you may see, the newest first
 #[utoipa::path(get, path = "/v1/tasks", operation_id = "list_tasks", tag = "tasks", params(ListQuery),
-    responses((status = 200, description = "Tasks", body = TaskList), ReadRefused))]
+    responses(
+        (status = 200, description = "Tasks", body = TaskList),
+        (status = 304, description = "As the client has them (`If-None-Match`)"),
+        ReadRefused,
+    ))]
 async fn list(
     State(state): State<AppState>,
     user: User,
@@ -102,8 +112,8 @@ async fn list(
         statuses,
         live: query.live.unwrap_or(false),
         goal: query.q.filter(|text| !text.is_empty()),
-        user: (user.access == Access::Operator).then(|| user.name.clone()),
-        after: query.cursor.map(|text| place_of(&text)).transpose()?,
+        user: user.limited_to(),
+        after: place::of_cursor(query.cursor.as_deref())?,
         // One more says whether there are more.
         limit: Some(limit + 1),
         ..Filter::default()
@@ -112,18 +122,9 @@ async fn list(
     let has_more = views.len() > limit;
     views.truncate(limit);
     let last = views.last().filter(|_| has_more);
-    let next = last.map(|last| format!("{}~{}", last.row.created_at, last.row.id));
+    let next = last.map(|last| place::after_task(&last.row));
     let tasks = views.iter().map(Task::from).collect();
-    Ok(tagged(&headers, &TaskList { tasks, next }))
-}
-
-/// Where a list is continued.
-fn place_of(cursor: &str) -> Result<ListPlace, Problem> {
-    let read = || {
-        let (at, id) = cursor.split_once('~')?;
-        Some(ListPlace { created_at: at.parse().ok()?, id: id.parse().ok()? })
-    };
-    read().ok_or_else(|| Problem::bad_request("`cursor` is not the `next` of an answer"))
+    Ok(with_etag(&headers, &TaskList { tasks, next }))
 }
 
 /// Look at a task
@@ -141,7 +142,7 @@ async fn get(
     Id(task): Id<TaskId>,
 ) -> Result<Response, Problem> {
     let view = owned::view(&state, &user, task).await?;
-    Ok(tagged(&headers, &Task::from(&view)))
+    Ok(with_etag(&headers, &Task::from(&view)))
 }
 
 /// A goal and how it is to be worked on.
@@ -158,14 +159,14 @@ struct NewTask {
     session_id: Option<String>,
     /// The directory to work in, on the server's machine; one of its own without. Only an admin chooses.
     workspace: Option<String>,
-    /// The model, such as `anthropic/claude-sonnet-5`.
+    /// The model, such as `anthropic/claude-sonnet-5`. Only an admin names a `script:FILE`.
     model: Option<String>,
     /// What differs from how tasks start: build, autonomous, the configured profile, smart.
     axes: Option<NewAxes>,
     /// The role that it begins in, with its axes. An executor needs a claimed commitment.
     role: Option<RoleWord>,
     /// What it may cost in US dollars.
-    #[schema(exclusive_minimum = 0.0)]
+    #[schema(exclusive_minimum = 0.0, maximum = 1_000_000.0)]
     budget_usd: Option<f64>,
     /// How long it may work.
     #[schema(minimum = 1, maximum = 31_536_000)]
@@ -274,7 +275,7 @@ impl NewAxes {
 
 /// A task that was handed in.
 #[derive(Serialize, ToSchema)]
-struct Submitted {
+struct TaskReceipt {
     task_id: String,
     session_id: String,
     /// Whether it is new; a repeated request starts nothing.
@@ -290,8 +291,8 @@ struct Submitted {
 #[utoipa::path(post, path = "/v1/tasks", operation_id = "submit_task", tag = "tasks", request_body = NewTask,
     params(("idempotency-key" = Option<String>, Header, description = "The same for a repeated request")),
     responses(
-        (status = 201, description = "The task", body = Submitted),
-        (status = 200, description = "The task of the first such request", body = Submitted),
+        (status = 201, description = "The task", body = TaskReceipt),
+        (status = 200, description = "The task of the first such request", body = TaskReceipt),
         ReadRefused, ChangeRefused,
     ))]
 async fn submit(
@@ -299,6 +300,10 @@ async fn submit(
     user: User,
     Change { once, body: mut wanted }: Change<NewTask>,
 ) -> Result<Response, Problem> {
+    if wanted.goal.len() > MAX_GOAL_BYTES {
+        let detail = format!("`goal` is over {MAX_GOAL_BYTES} bytes; put the text into a file");
+        return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", detail));
+    }
     let pictures = pictures::keep(&state, std::mem::take(&mut wanted.pictures)).await?;
     let session_id = match &wanted.session_id {
         Some(text) => {
@@ -309,6 +314,10 @@ async fn submit(
         None => SessionId::derived(&once.task_id(&state).to_string(), "session"),
     };
     let options = SubmitOptions { pictures, ..options(&state, &user, &wanted)? };
+    // A repeated request was checked the first time; by now its deadline may be over.
+    if state.coordinator.tasks().get(once.task_id(&state))?.is_none() {
+        check_wishes(&state, &wanted, &options)?;
+    }
     let command = TaskCommand {
         command_id: once.command_id(&state),
         session_id,
@@ -326,13 +335,77 @@ async fn submit(
     };
     let submitted = state.coordinator.tasks().submit_command(command, options).await?;
     let origin = owned::task(&state, &user, submitted.task).await?;
-    let answer = Submitted {
+    let answer = TaskReceipt {
         task_id: submitted.task.to_string(),
         session_id: origin.session.to_string(),
         new: submitted.new,
         queue_place: submitted.place,
     };
     Ok(if submitted.new { created(answer) } else { Json(answer).into_response() })
+}
+
+/// The usual axes with those of a request in their place, as far as they are allowed.
+pub(super) fn chosen_axes(
+    state: &AppState,
+    usual: Axes,
+    given: Option<&NewAxes>,
+) -> Result<Axes, Problem> {
+    let axes = given.map_or(Ok(usual), |given| given.apply_to(usual))?;
+    if given.is_some_and(|axes| axes.permission_profile.is_some())
+        && axes.permission_profile == PermissionProfile::Unrestricted
+        && !state.coordinator.limits().unrestricted
+    {
+        return Err(windlass_coordinator::Error::Unrestricted.into());
+    }
+    Ok(axes)
+}
+
+/// Refuses what could only fail once the task is started.
+fn check_wishes(
+    state: &AppState,
+    wanted: &NewTask,
+    options: &SubmitOptions,
+) -> Result<(), Problem> {
+    let limits = [
+        ("timeout_seconds", wanted.timeout_seconds, MAX_TIMEOUT_SECONDS),
+        ("max_iterations", wanted.max_iterations.map(u64::from), MAX_ITERATIONS),
+    ];
+    for (name, given, most) in limits {
+        if given.is_some_and(|given| !(1..=most).contains(&given)) {
+            return Err(invalid(format!("`{name}` is from 1 to {most}")));
+        }
+    }
+    if options.deadline.is_some_and(|deadline| deadline.at <= state.now()) {
+        return Err(invalid("`deadline` is in the past"));
+    }
+    check_model(state, options.workspace.as_deref(), wanted.model.as_deref())
+}
+
+/// The model of a request. Only an admin names a script, which is a file of this machine.
+pub(super) fn chosen_model(user: &User, model: Option<String>) -> Result<Option<String>, Problem> {
+    model.as_deref().map_or(Ok(()), |name| user.reach().check_model(name))?;
+    Ok(model)
+}
+
+/// Refuses a model that work in a directory cannot use.
+pub(super) fn check_model(
+    state: &AppState,
+    directory: Option<&Path>,
+    model: Option<&str>,
+) -> Result<(), Problem> {
+    let Some(name) = model else { return Ok(()) };
+    let checked = state.coordinator.tasks().check_model(directory, name);
+    checked.map_err(|error| invalid(format!("`model`: {}", with_causes(&error))))
+}
+
+/// A budget that is one.
+pub(super) fn checked_budget(budget_usd: Option<f64>) -> Result<Option<f64>, Problem> {
+    match budget_usd
+        .is_some_and(|budget| !budget.is_finite() || budget <= 0.0 || budget > MAX_DOLLARS)
+    {
+        true => Err(invalid("`budget_usd` is more than 0 and at most 1000000")),
+        false => Ok(budget_usd),
+    }
 }
 
 fn options(state: &AppState, user: &User, wanted: &NewTask) -> Result<SubmitOptions, Problem> {
@@ -342,20 +415,13 @@ fn options(state: &AppState, user: &User, wanted: &NewTask) -> Result<SubmitOpti
         Via::Cookie => Surface::Web,
     };
     let axes = Axes { surface, ..usual.axes };
-    let axes = wanted.axes.as_ref().map_or(Ok(axes), |given| given.apply_to(axes))?;
-    let given = wanted.axes.as_ref().is_some_and(|axes| axes.permission_profile.is_some());
-    if given
-        && axes.permission_profile == PermissionProfile::Unrestricted
-        && !state.coordinator.limits().unrestricted
-    {
-        let detail = "`unrestricted` needs `policy.allow_unrestricted` in the user's file";
-        return Err(Problem::forbidden("not-allowed", detail));
-    }
-    if wanted.budget_usd.is_some_and(|budget| !budget.is_finite() || budget <= 0.0) {
-        return Err(invalid("`budget_usd` is more than 0"));
-    }
+    let axes = chosen_axes(state, axes, wanted.axes.as_ref())?;
+    chosen_model(user, wanted.model.clone())?;
+    let cost_budget = checked_budget(wanted.budget_usd)?;
     let deadline = wanted.deadline.as_ref().map(|text| {
-        let at = text.parse().map_err(|error| invalid(format!("`deadline`: {error}")))?;
+        let at = text
+            .parse()
+            .map_err(|_| invalid("`deadline` must be a time such as `2026-11-19T17:00:00Z`"))?;
         let action = wanted.deadline_action.map_or(DeadlineAction::Fail, Into::into);
         Ok::<_, Problem>(Deadline { at, action })
     });
@@ -364,7 +430,7 @@ fn options(state: &AppState, user: &User, wanted: &NewTask) -> Result<SubmitOpti
         user_id: Some(user.name.clone()),
         axes,
         workspace: workspace.transpose()?,
-        cost_budget: wanted.budget_usd,
+        cost_budget,
         deadline: deadline.transpose()?,
         outage: Outage::Park,
         ..usual
@@ -387,6 +453,12 @@ pub(super) fn workspace(state: &AppState, user: &User, path: &str) -> Result<Pat
         false => Ok(real),
     }
 }
+
+/// How long a task may be given to work.
+const MAX_TIMEOUT_SECONDS: u64 = 31_536_000;
+
+/// How many tool rounds a task may be given.
+const MAX_ITERATIONS: u64 = 1_000_000;
 
 /// A body that is JSON, and not what was asked for.
 pub(super) fn invalid(detail: impl Into<String>) -> Problem {

@@ -1,5 +1,6 @@
 //! Workflows and their runs. A run is a task: it is paused, resumed and cancelled as one.
 
+mod files;
 mod worktrees;
 
 use std::collections::BTreeMap;
@@ -21,20 +22,26 @@ use windlass_core::id::TaskId;
 use super::answers::{ChangeRefused, ReadRefused};
 use super::once::Change;
 use super::owned;
-use super::tasks::{invalid, workspace};
+use super::parallel::Worker;
+use super::tasks::{NewAxes, check_model, checked_budget, chosen_axes, chosen_model, workspace};
 use crate::auth::User;
 use crate::extract::{Id, Params};
+use crate::place;
 use crate::problem::Problem;
 use crate::state::AppState;
 
-/// How many runs a list has.
-const RUNS: u32 = 100;
+/// Runs in one answer, when the request does not say.
+const USUAL_LIMIT: u32 = 50;
+
+/// Runs in one answer at most.
+const MAX_LIMIT: u32 = 200;
 
 pub(super) fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(list))
         .routes(routes!(list_runs, start))
         .routes(routes!(get_run))
+        .merge(files::routes())
         .merge(worktrees::routes())
 }
 
@@ -56,7 +63,7 @@ struct WorkflowEntry {
     /// The names of its steps, the outer before the inner.
     steps: Vec<String>,
     required_inputs: Vec<String>,
-    /// Whether a person has approved its commands, or it has none.
+    /// Whether a person has approved its commands; true for a workflow without commands.
     approved: bool,
     /// What is wrong with it.
     error: Option<String>,
@@ -89,14 +96,17 @@ async fn list(
     user: User,
     Params(place): Params<DirectoryQuery>,
 ) -> Result<Json<WorkflowList>, Problem> {
-    // What is wrong with a parameter is a bad request, not a bad body.
-    let in_query = |problem: Problem| match problem.code() {
-        StatusCode::UNPROCESSABLE_ENTITY => Problem::bad_request(problem.detail),
-        _ => problem,
-    };
-    let directory = workspace(&state, &user, &place.directory).map_err(in_query)?;
+    let directory = directory(&state, &user, &place.directory)?;
     let found = state.read(move |coordinator| Ok(coordinator.workflows().list(&directory))).await?;
     Ok(Json(WorkflowList { workflows: found.into_iter().map(WorkflowEntry::from).collect() }))
+}
+
+/// A directory that a parameter names: what is wrong with it is a bad request, not a bad body.
+fn directory(state: &AppState, user: &User, path: &str) -> Result<PathBuf, Problem> {
+    workspace(state, user, path).map_err(|problem| match problem.code() {
+        StatusCode::UNPROCESSABLE_ENTITY => Problem::bad_request(problem.detail),
+        _ => problem,
+    })
 }
 
 /// A run in a list.
@@ -129,26 +139,50 @@ impl From<&RunRow> for RunEntry {
     }
 }
 
+/// Which runs are listed.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct RunQuery {
+    /// At most this many.
+    #[param(minimum = 1, maximum = 200)]
+    limit: Option<u32>,
+    /// `next` of the answer before.
+    cursor: Option<String>,
+}
+
+/// Runs, the newest first.
 #[derive(Serialize, ToSchema)]
 struct RunList {
     runs: Vec<RunEntry>,
+    /// The cursor to continue with; absent at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
 }
 
 /// List the runs of workflows that you may see, the newest first
-#[utoipa::path(get, path = "/v1/workflows/runs", operation_id = "list_workflow_runs", tag = "workflows",
+#[utoipa::path(get, path = "/v1/workflows/runs", operation_id = "list_workflow_runs", tag = "workflows", params(RunQuery),
     responses((status = 200, description = "Runs", body = RunList), ReadRefused))]
-async fn list_runs(State(state): State<AppState>, user: User) -> Result<Json<RunList>, Problem> {
+async fn list_runs(
+    State(state): State<AppState>,
+    user: User,
+    Params(query): Params<RunQuery>,
+) -> Result<Json<RunList>, Problem> {
+    let limit = query.limit.unwrap_or(USUAL_LIMIT);
+    if !(1..=MAX_LIMIT).contains(&limit) {
+        return Err(Problem::bad_request(format!("`limit` is from 1 to {MAX_LIMIT}")));
+    }
+    let after = place::of_cursor(query.cursor.as_deref())?;
+    let owner = user.limited_to();
     let read = move |coordinator: &windlass_coordinator::Coordinator| {
-        let mut seen = Vec::new();
-        for row in coordinator.workflows().runs(RUNS)? {
-            let origin = coordinator.tasks().origin(row.run)?;
-            if origin.is_some_and(|origin| user.may_see(origin.user.as_deref())) {
-                seen.push(RunEntry::from(&row));
-            }
-        }
-        Ok(seen)
+        // One more says whether there are more.
+        let mut rows = coordinator.workflows().runs_of(owner.as_deref(), after, limit + 1)?;
+        let has_more = rows.len() > limit as usize;
+        rows.truncate(limit as usize);
+        let next = rows.last().filter(|_| has_more).map(place::after_run);
+        Ok(RunList { runs: rows.iter().map(RunEntry::from).collect(), next })
     };
-    Ok(Json(RunList { runs: state.read(read).await? }))
+    Ok(Json(state.read(read).await?))
 }
 
 /// A run to be started.
@@ -167,6 +201,49 @@ struct WantedRun {
     directory: String,
     /// The model of steps that name none.
     model: Option<String>,
+    /// What it may cost in US dollars; the configured budget without.
+    #[schema(exclusive_minimum = 0.0, maximum = 1_000_000.0)]
+    budget_usd: Option<f64>,
+    /// `restricted`, `normal`, `trusted` or `unrestricted`; the configured profile without.
+    permission_profile: Option<String>,
+}
+
+/// Where and how a run works, as a request has it.
+pub(super) struct RunOptions {
+    pub directory: String,
+    pub model: Option<String>,
+    pub budget_usd: Option<f64>,
+    pub permission_profile: Option<String>,
+}
+
+impl RunOptions {
+    /// A run with these options, checked, which does nothing yet.
+    pub(super) fn check(self, state: &AppState, user: User) -> Result<NewRun, Problem> {
+        let axes = NewAxes {
+            work_mode: None,
+            run_control: None,
+            permission_profile: self.permission_profile,
+            model_mode: None,
+        };
+        let axes =
+            chosen_axes(state, state.coordinator.tasks().default_options().axes, Some(&axes))?;
+        let cost_budget = checked_budget(self.budget_usd)?;
+        let model = chosen_model(&user, self.model)?;
+        let directory = workspace(state, &user, &self.directory)?;
+        check_model(state, Some(&directory), model.as_deref())?;
+        Ok(NewRun {
+            workflow: String::new(),
+            title: String::new(),
+            inputs: BTreeMap::new(),
+            directory,
+            axes,
+            execution_config: ExecutionConfig { model, ..ExecutionConfig::default() },
+            driver: Driver::Service,
+            user_id: Some(user.name),
+            cost_budget,
+            session: None,
+        })
+    }
 }
 
 #[derive(Serialize, ToSchema)]
@@ -184,22 +261,11 @@ async fn start(
     user: User,
     Change { once, body: wanted }: Change<WantedRun>,
 ) -> Result<Response, Problem> {
-    if wanted.workflow.contains('/') {
-        return Err(invalid("`workflow` is a name, not a path"));
-    }
-    let directory: PathBuf = workspace(&state, &user, &wanted.directory)?;
-    let run = NewRun {
-        workflow: wanted.workflow,
-        title: wanted.title,
-        inputs: wanted.inputs,
-        directory,
-        axes: state.coordinator.tasks().default_options().axes,
-        execution_config: ExecutionConfig { model: wanted.model, ..ExecutionConfig::default() },
-        driver: Driver::Service,
-        user_id: Some(user.name),
-        cost_budget: None,
-        session: None,
-    };
+    files::check_name(&wanted.workflow)?;
+    let WantedRun { workflow, title, inputs, directory, model, budget_usd, permission_profile } =
+        wanted;
+    let options = RunOptions { directory, model, budget_usd, permission_profile };
+    let run = NewRun { workflow, title, inputs, ..options.check(&state, user)? };
     let make = async {
         let run_id = state.coordinator.workflows().start(run).await?;
         Ok(StartedRun { run_id: run_id.to_string() })
@@ -216,7 +282,8 @@ struct StepEntry {
     attempt: u32,
     /// The task that works on it.
     task_id: Option<String>,
-    /// `running`, `succeeded`, `failed`, `skipped`, or `stopped` where its run has ended without it.
+    /// `running`, `succeeded`, `failed`, `skipped`, `interrupted` where its process died or its run was parked and a
+    /// later attempt has begun, or `stopped` where its run has ended without it.
     status: String,
     started_at: Option<String>,
     ended_at: Option<String>,
@@ -230,11 +297,11 @@ struct StepEntry {
 impl From<StepView> for StepEntry {
     fn from(step: StepView) -> Self {
         Self {
+            kind: step.kind_word().to_owned(),
             step: step.step,
-            kind: step.kind,
             attempt: step.attempt,
             task_id: step.task.map(|task| task.to_string()),
-            status: step.status,
+            status: step.status.to_string(),
             started_at: step.started_at.map(|at| at.to_string()),
             ended_at: step.ended_at.map(|at| at.to_string()),
             output: step.output,
@@ -301,6 +368,8 @@ struct RunDetails {
     merges: Vec<MergeEntry>,
     /// The addresses of pull requests for its branches.
     pull_requests: Vec<String>,
+    /// Who works for it now.
+    workers: Vec<Worker>,
 }
 
 impl From<RunView> for RunDetails {
@@ -330,6 +399,7 @@ impl From<RunView> for RunDetails {
             worktrees: view.worktrees.into_iter().map(worktree).collect(),
             merges: view.merges.into_iter().map(MergeEntry::from).collect(),
             pull_requests: view.pull_requests,
+            workers: view.workers.into_iter().map(Worker::from).collect(),
         }
     }
 }

@@ -1,12 +1,18 @@
-//! The cookie that keeps a browser signed in: who it is and since when, signed. The server keeps nothing, so a
-//! restart signs nobody out; another token in the token's file signs everybody out.
+//! The cookie that keeps a browser signed in: who it is and since when, signed together with the hash of the user's token.
+//! The server keeps only who has signed out, in a file, so a restart signs nobody out and nobody in. Another token of a
+//! user's signs that user out; another token in the token's file signs everybody out.
 
 use std::collections::HashMap;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use axum::http::{HeaderMap, header};
 use jiff::Timestamp;
 use ring::hmac;
+use tokio::sync::watch;
 
 use super::token;
 
@@ -31,11 +37,15 @@ pub struct Cookies {
     name: String,
     attributes: &'static str,
     signed_out: Mutex<HashMap<String, i64>>,
+    /// How many have signed out since the server started.
+    sign_outs: watch::Sender<u64>,
+    /// Where they are kept.
+    file: PathBuf,
 }
 
 /// A browser that is signed in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Session {
+pub struct SignIn {
     pub user: String,
     /// Tells it from others of the same user.
     id: String,
@@ -43,16 +53,29 @@ pub struct Session {
     started: i64,
     /// When this cookie was made.
     issued: i64,
+    /// The hash of the user's token.
+    token: String,
 }
 
 impl Cookies {
-    pub(super) fn new(key: hmac::Key, port: u16, is_tls: bool) -> Self {
+    /// The cookies of a server; those that were signed out are in the file.
+    pub(super) fn open(key: hmac::Key, port: u16, is_tls: bool, file: PathBuf) -> io::Result<Self> {
+        let text = match fs::read_to_string(&file) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            read => read?,
+        };
+        let entry = |line: &str| {
+            let (id, until) = line.split_once(' ')?;
+            Some((id.to_owned(), until.parse().ok()?))
+        };
+        let signed_out = Mutex::new(text.lines().filter_map(entry).collect());
         let tag = hmac::sign(&key, b"name");
         let instance: String =
             tag.as_ref().iter().take(4).map(|byte| format!("{byte:02x}")).collect();
         let name = format!("windlass_{port}_{instance}");
         let attributes = if is_tls { SECURE_ATTRIBUTES } else { ATTRIBUTES };
-        Self { key, name, attributes, signed_out: Mutex::default() }
+        let sign_outs = watch::Sender::new(0);
+        Ok(Self { key, name, attributes, signed_out, sign_outs, file })
     }
 
     /// The value of our cookie among those that a browser sends.
@@ -62,46 +85,75 @@ impl Cookies {
         pairs.find(|(name, _)| name.trim() == self.name).map(|(_, value)| value.trim())
     }
 
-    /// Who a cookie stands for, while it is valid.
-    pub(super) fn read(&self, value: &str, now: Timestamp) -> Option<Session> {
+    /// Who a cookie stands for, while it is valid; `token_of` knows the hash of a user's token.
+    pub(super) fn read(
+        &self,
+        value: &str,
+        now: Timestamp,
+        token_of: impl FnOnce(&str) -> Option<String>,
+    ) -> Option<SignIn> {
         if value.len() > MAX_BYTES {
             return None;
         }
         let (payload, signature) = value.rsplit_once('.')?;
-        hmac::verify(&self.key, payload.as_bytes(), &unhex(signature)?).ok()?;
         let mut parts = payload.split('.');
         let user = String::from_utf8(unhex(parts.next()?)?).ok()?;
+        let token = token_of(&user)?;
+        let signed = format!("{payload}.{token}");
+        hmac::verify(&self.key, signed.as_bytes(), &unhex(signature)?).ok()?;
         let (started, issued) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
         let id = parts.next()?.to_owned();
-        let now = now.as_second();
-        let is_valid = now < issued + SESSION_SECONDS && now < started + LONGEST_SECONDS;
-        let session = Session { user, id, started, issued };
-        (is_valid && !self.is_signed_out(&session.id)).then_some(session)
+        let session = SignIn { user, id, started, issued, token };
+        self.is_valid(&session, now).then_some(session)
+    }
+
+    /// Whether a session has neither expired nor been signed out.
+    pub(super) fn is_valid(&self, session: &SignIn, now: Timestamp) -> bool {
+        let (now, SignIn { started, issued, .. }) = (now.as_second(), session);
+        now < issued + SESSION_SECONDS
+            && now < started + LONGEST_SECONDS
+            && !self.is_signed_out(&session.id)
+    }
+
+    /// Changes whenever somebody signs out.
+    pub(super) fn sign_outs(&self) -> watch::Receiver<u64> {
+        self.sign_outs.subscribe()
     }
 
     /// A younger cookie, where this one has become old.
-    pub(super) fn renew(&self, session: &Session, now: Timestamp) -> Option<String> {
+    pub(super) fn renew(&self, session: &SignIn, now: Timestamp) -> Option<String> {
         let now = now.as_second();
         (now >= session.issued + RENEW_SECONDS)
-            .then(|| self.header(&Session { issued: now, ..session.clone() }))
+            .then(|| self.header(&SignIn { issued: now, ..session.clone() }))
     }
 
-    /// The `Set-Cookie` of a user who signs in.
-    pub fn begin(&self, user: &str, now: Timestamp) -> std::io::Result<String> {
+    /// The `Set-Cookie` of a user who signs in with a token of this hash, or with a link.
+    pub(super) fn begin(&self, user: &str, token: String, now: Timestamp) -> io::Result<String> {
         let now = now.as_second();
-        let id = token::random()?;
-        Ok(self.header(&Session { user: user.to_owned(), id, started: now, issued: now }))
+        let (user, id) = (user.to_owned(), token::random()?);
+        Ok(self.header(&SignIn { user, id, started: now, issued: now, token }))
     }
 
-    /// Ends the session of a request, and the `Set-Cookie` that removes its cookie.
-    pub fn end(&self, headers: &HeaderMap, now: Timestamp) -> String {
-        if let Some(session) = self.find(headers).and_then(|value| self.read(value, now)) {
-            let mut ended = self.signed_out.lock().unwrap_or_else(PoisonError::into_inner);
-            ended.retain(|_, until| *until > now.as_second());
-            if ended.len() < MAX_SIGNED_OUT {
-                ended.insert(session.id, session.started + LONGEST_SECONDS);
-            }
+    /// Ends a session, also for a server that is started later.
+    pub(super) fn end(&self, session: SignIn, now: Timestamp) -> io::Result<()> {
+        let mut ended = self.signed_out.lock().unwrap_or_else(PoisonError::into_inner);
+        ended.retain(|_, until| *until > now.as_second());
+        if ended.len() < MAX_SIGNED_OUT {
+            ended.insert(session.id, session.started + LONGEST_SECONDS);
         }
+        self.sign_outs.send_modify(|count| *count += 1);
+        let lines: String = ended.iter().map(|(id, until)| format!("{id} {until}\n")).collect();
+        // Written beside and renamed, so that a reader finds the old text or the new one.
+        let part = self.file.with_extension("part");
+        let mut options = OpenOptions::new();
+        let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&part)?;
+        file.write_all(lines.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&part, &self.file)
+    }
+
+    /// The `Set-Cookie` that removes the cookie.
+    pub(super) fn removal(&self) -> String {
         format!("{}=; {}; Max-Age=0", self.name, self.attributes)
     }
 
@@ -109,10 +161,10 @@ impl Cookies {
         self.signed_out.lock().unwrap_or_else(PoisonError::into_inner).contains_key(id)
     }
 
-    fn header(&self, session: &Session) -> String {
-        let Session { user, id, started, issued } = session;
+    fn header(&self, session: &SignIn) -> String {
+        let SignIn { user, id, started, issued, token } = session;
         let payload = format!("{}.{started}.{issued}.{id}", hex(user.as_bytes()));
-        let signature = hmac::sign(&self.key, payload.as_bytes());
+        let signature = hmac::sign(&self.key, format!("{payload}.{token}").as_bytes());
         let value = format!("{payload}.{}", hex(signature.as_ref()));
         format!("{}={value}; {}; Max-Age={SESSION_SECONDS}", self.name, self.attributes)
     }
@@ -139,8 +191,24 @@ fn unhex(text: &str) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
-    fn cookies() -> Cookies {
-        Cookies::new(hmac::Key::new(hmac::HMAC_SHA256, b"key"), 7878, false)
+    fn cookies() -> (tempfile::TempDir, Cookies) {
+        let directory = tempfile::tempdir().unwrap();
+        let cookies = open(&directory);
+        (directory, cookies)
+    }
+
+    fn open(directory: &tempfile::TempDir) -> Cookies {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, b"key");
+        Cookies::open(key, 7878, false, directory.path().join("signed-out")).unwrap()
+    }
+
+    /// What is known of the only user's token.
+    fn token(_: &str) -> Option<String> {
+        Some("hash".to_owned())
+    }
+
+    fn begin(cookies: &Cookies) -> String {
+        cookies.begin("ada", "hash".to_owned(), at(1000)).unwrap()
     }
 
     fn at(second: i64) -> Timestamp {
@@ -153,44 +221,54 @@ mod tests {
 
     #[test]
     fn a_cookie_expires_and_is_renewed_before() {
-        let cookies = cookies();
-        let header = cookies.begin("ada", at(1000)).unwrap();
+        let (_directory, cookies) = cookies();
+        let header = begin(&cookies);
         assert!(header.contains("HttpOnly; SameSite=Strict"), "{header}");
-        let session = cookies.read(value(&header), at(1001)).unwrap();
+        let session = cookies.read(value(&header), at(1001), token).unwrap();
         assert_eq!(session.user, "ada");
         assert_eq!(cookies.renew(&session, at(1001)), None);
         let renewed = cookies.renew(&session, at(1000 + RENEW_SECONDS)).unwrap();
         let expiry = 1000 + SESSION_SECONDS;
-        assert!(cookies.read(value(&header), at(expiry)).is_none());
-        assert!(cookies.read(value(&renewed), at(expiry)).is_some());
+        assert!(cookies.read(value(&header), at(expiry), token).is_none());
+        assert!(cookies.read(value(&renewed), at(expiry), token).is_some());
         // However often it is renewed, it ends.
-        assert!(cookies.read(value(&renewed), at(1000 + LONGEST_SECONDS)).is_none());
+        assert!(cookies.read(value(&renewed), at(1000 + LONGEST_SECONDS), token).is_none());
     }
 
     #[test]
     fn a_changed_cookie_is_nobodys() {
-        let cookies = cookies();
-        let header = cookies.begin("ada", at(1000)).unwrap();
+        let (_directory, cookies) = cookies();
+        let header = begin(&cookies);
         let whole = value(&header);
         for at_byte in 0..whole.len() {
             let mut changed = whole.as_bytes().to_vec();
             changed[at_byte] = if changed[at_byte] == b'0' { b'1' } else { b'0' };
             let changed = String::from_utf8(changed).unwrap();
-            assert!(cookies.read(&changed, at(1001)).is_none(), "{changed}");
+            assert!(cookies.read(&changed, at(1001), token).is_none(), "{changed}");
         }
         for bad in ["", ".", "....", "é", "0.0.0.0.00"] {
-            assert!(cookies.read(bad, at(1001)).is_none(), "{bad}");
+            assert!(cookies.read(bad, at(1001), token).is_none(), "{bad}");
         }
     }
 
     #[test]
-    fn who_signs_out_is_out() {
-        let cookies = cookies();
-        let header = cookies.begin("ada", at(1000)).unwrap();
-        let pair = header.split(';').next().unwrap();
-        let mut headers = HeaderMap::new();
-        headers.insert(header::COOKIE, format!("other=1; {pair}").parse().unwrap());
-        assert!(cookies.end(&headers, at(1001)).contains("Max-Age=0"));
-        assert!(cookies.read(value(&header), at(1002)).is_none());
+    fn another_token_of_the_user_ends_their_sessions() {
+        let (_directory, cookies) = cookies();
+        let header = begin(&cookies);
+        assert!(cookies.read(value(&header), at(1001), token).is_some());
+        let changed = |_: &str| Some("another".to_owned());
+        assert!(cookies.read(value(&header), at(1001), changed).is_none());
+        assert!(cookies.read(value(&header), at(1001), |_| None).is_none());
+    }
+
+    #[test]
+    fn who_signs_out_is_out_after_a_restart_too() {
+        let (directory, cookies) = cookies();
+        let header = begin(&cookies);
+        let session = cookies.read(value(&header), at(1001), token).unwrap();
+        cookies.end(session, at(1001)).unwrap();
+        for cookies in [cookies, open(&directory)] {
+            assert!(cookies.read(value(&header), at(1002), token).is_none());
+        }
     }
 }

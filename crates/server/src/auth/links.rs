@@ -14,8 +14,8 @@ use super::token::{self, TokenHash};
 /// How long a link works.
 pub const LINK_SECONDS: i64 = 10 * 60;
 
-/// Links that may be open at once.
-const MAX_LINKS: usize = 100;
+/// Links of one user that may be open at once. Nobody keeps another from signing in.
+const MAX_LINKS: usize = 20;
 
 /// The open links of a data directory.
 pub struct Links {
@@ -27,11 +27,12 @@ impl Links {
         Self { directory }
     }
 
-    /// A new code for a user.
+    /// A new code for a user. A user with too many open ones gets [`io::ErrorKind::QuotaExceeded`].
     pub fn make(&self, user: &str, now: Timestamp) -> io::Result<String> {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
-        if self.remove_old(now)? >= MAX_LINKS {
-            return Err(io::Error::other("too many login links are open; one ends in minutes"));
+        if self.remove_old(user, now)? >= MAX_LINKS {
+            let full = format!("`{user}` has {MAX_LINKS} open login links; one ends in minutes");
+            return Err(io::Error::new(io::ErrorKind::QuotaExceeded, full));
         }
         let code = token::random()?;
         let until = now.as_second() + LINK_SECONDS;
@@ -50,14 +51,14 @@ impl Links {
         (until > now.as_second()).then_some(user)
     }
 
-    /// Removes what nobody can use any more; returns how many are left.
-    fn remove_old(&self, now: Timestamp) -> io::Result<usize> {
+    /// Removes what nobody can use any more; returns how many a user has left.
+    fn remove_old(&self, user: &str, now: Timestamp) -> io::Result<usize> {
         let mut left = 0;
         for entry in fs::read_dir(&self.directory)?.flatten() {
             match read(&entry.path()) {
-                Some((until, _)) if until > now.as_second() => left += 1,
+                Some((until, of)) if until > now.as_second() => left += usize::from(of == user),
                 // One that is being written has no text yet; it is not removed by a neighbour in a hurry.
-                None if is_empty(&entry.path()) => left += 1,
+                None if is_empty(&entry.path()) => {}
                 Some(_) | None => drop(fs::remove_file(entry.path())),
             }
         }
@@ -103,8 +104,10 @@ mod tests {
         for _ in 0..MAX_LINKS {
             links.make("ada", at(0)).unwrap();
         }
-        assert!(links.make("ada", at(1)).is_err());
-        links.make("ada", at(LINK_SECONDS)).unwrap();
+        let full = links.make("ada", at(1)).unwrap_err();
+        assert_eq!(full.kind(), io::ErrorKind::QuotaExceeded);
+        links.make("bob", at(1)).unwrap();
+        links.make("ada", at(LINK_SECONDS + 1)).unwrap();
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
     }
 }

@@ -17,10 +17,13 @@ use std::net::IpAddr;
 use axum::http::{HeaderMap, header};
 use jiff::Timestamp;
 use ring::hmac;
+use tokio::sync::watch;
 use windlass_coordinator::Storage;
+use windlass_coordinator::slash::Reach;
 use windlass_core::string_enum;
 
-pub use cookie::{Cookies, SESSION_SECONDS};
+use cookie::Cookies;
+pub use cookie::{SESSION_SECONDS, SignIn};
 pub use links::{LINK_SECONDS, Links};
 use throttle::Throttle;
 pub use token::TokenHash;
@@ -68,6 +71,28 @@ impl User {
             Access::Operator => owner == Some(self.name.as_str()),
         }
     }
+
+    /// Whose things their commands show and change.
+    pub fn reach(&self) -> Reach {
+        match self.access {
+            Access::Operator => Reach::Own,
+            Access::Viewer | Access::Admin => Reach::Everything,
+        }
+    }
+
+    /// Whose tasks lists and sums are limited to; `None` for everybody's.
+    pub fn limited_to(&self) -> Option<String> {
+        (!self.may_see(None)).then(|| self.name.clone())
+    }
+}
+
+/// Who sends a request, and by which cookie.
+pub struct Identity {
+    pub user: User,
+    /// The browser's session; `None` for a token.
+    pub session: Option<SignIn>,
+    /// A younger cookie for the browser.
+    pub set_cookie: Option<String>,
 }
 
 /// Why a request has no user.
@@ -79,7 +104,7 @@ pub enum SignInFailure {
     WrongToken,
     /// It brings a cookie that has expired, or is not ours.
     OldCookie,
-    /// Too many wrong ones came from there; it was not looked at.
+    /// Too many wrong ones came from there.
     TooMany { retry_after: u64 },
 }
 
@@ -98,20 +123,20 @@ pub struct Auth {
     /// Who the token in the data directory's file stands for.
     owner: Account,
     accounts: Vec<Account>,
-    pub cookies: Cookies,
+    cookies: Cookies,
     pub links: Links,
     throttle: Throttle,
 }
 
 impl Auth {
-    /// Reads the token's file, making it first where there is none.
+    /// Reads the token's file; makes it first if it is missing.
     pub fn open(place: &Storage<'_>, setup: Setup) -> std::io::Result<Self> {
         let Setup { owner, accounts, port, is_tls } = setup;
         let secret = token::read_or_make(&place.token_file())?;
         let key = hmac::Key::new(hmac::HMAC_SHA256, format!("cookie {secret}").as_bytes());
         let owner = Account { name: owner, token: TokenHash::of(&secret), access: Access::Admin };
         Ok(Self {
-            cookies: Cookies::new(key, port, is_tls),
+            cookies: Cookies::open(key, port, is_tls, place.signed_out_file())?,
             owner,
             accounts,
             links: Links::new(place.login_directory()),
@@ -130,25 +155,16 @@ impl Auth {
         headers: &HeaderMap,
         from: IpAddr,
         now: Timestamp,
-    ) -> Result<(User, Option<String>), SignInFailure> {
+    ) -> Result<Identity, SignInFailure> {
         if let Some(token) = bearer(headers) {
-            let retry_after = self.throttle.blocked(from, now);
-            if let Some(retry_after) = retry_after {
-                return Err(SignInFailure::TooMany { retry_after });
-            }
-            return match self.account_of(&token) {
-                Some(account) => Ok((user(account, Via::Token), None)),
-                None => {
-                    self.throttle.failed(from, now);
-                    Err(SignInFailure::WrongToken)
-                }
-            };
+            let user = user(self.check_token(&token, from, now)?, Via::Token);
+            return Ok(Identity { user, session: None, set_cookie: None });
         }
         let Some(cookie) = self.cookies.find(headers) else { return Err(SignInFailure::Nobody) };
-        let session = self.cookies.read(cookie, now).ok_or(SignInFailure::OldCookie)?;
+        let session = self.session(cookie, now).ok_or(SignInFailure::OldCookie)?;
         let account = self.account_named(&session.user).ok_or(SignInFailure::OldCookie)?;
-        let renewed = self.cookies.renew(&session, now);
-        Ok((user(account, Via::Cookie), renewed))
+        let set_cookie = self.cookies.renew(&session, now);
+        Ok(Identity { user: user(account, Via::Cookie), session: Some(session), set_cookie })
     }
 
     /// Trades a link's code, or a token that a person pasted, for who it stands for.
@@ -158,17 +174,63 @@ impl Auth {
         from: IpAddr,
         now: Timestamp,
     ) -> Result<User, SignInFailure> {
+        // A code is used up by being looked at, so an address that guesses does not come that far.
+        let is_blocked = self.throttle.blocked(from, now).is_some();
+        let code = (!is_blocked).then(|| self.links.take(secret, now)).flatten();
+        let account = match code.and_then(|name| self.account_named(&name)) {
+            Some(account) => account,
+            None => self.check_token(secret, from, now)?,
+        };
+        Ok(user(account, Via::Cookie))
+    }
+
+    /// Whose token it is. A right one always passes: nobody guesses 256 random bits, and one program with a wrong token
+    /// must not lock out everybody behind the same address.
+    fn check_token(
+        &self,
+        token: &str,
+        from: IpAddr,
+        now: Timestamp,
+    ) -> Result<&Account, SignInFailure> {
+        if let Some(account) = self.account_of(token) {
+            return Ok(account);
+        }
         if let Some(retry_after) = self.throttle.blocked(from, now) {
             return Err(SignInFailure::TooMany { retry_after });
         }
-        let by_link = self.links.take(secret, now).and_then(|name| self.account_named(&name));
-        match by_link.or_else(|| self.account_of(secret)) {
-            Some(account) => Ok(user(account, Via::Cookie)),
-            None => {
-                self.throttle.failed(from, now);
-                Err(SignInFailure::WrongToken)
-            }
+        self.throttle.failed(from, now);
+        Err(SignInFailure::WrongToken)
+    }
+
+    /// Whether a browser's session still holds: it has neither expired nor been signed out.
+    pub fn is_valid(&self, session: &SignIn, now: Timestamp) -> bool {
+        self.cookies.is_valid(session, now)
+    }
+
+    /// Changes whenever a browser signs out.
+    pub fn sign_outs(&self) -> watch::Receiver<u64> {
+        self.cookies.sign_outs()
+    }
+
+    /// The `Set-Cookie` of a user who has signed in.
+    pub fn begin_session(&self, user: &User, now: Timestamp) -> std::io::Result<String> {
+        let gone = || std::io::Error::other("the user is gone");
+        let account = self.account_named(&user.name).ok_or_else(gone)?;
+        self.cookies.begin(&account.name, account.token.to_string(), now)
+    }
+
+    /// Ends the session of a request, and returns the `Set-Cookie` that removes its cookie.
+    pub fn end_session(&self, headers: &HeaderMap, now: Timestamp) -> std::io::Result<String> {
+        if let Some(session) = self.cookies.find(headers).and_then(|value| self.session(value, now))
+        {
+            self.cookies.end(session, now)?;
         }
+        Ok(self.cookies.removal())
+    }
+
+    fn session(&self, cookie: &str, now: Timestamp) -> Option<cookie::SignIn> {
+        let token_of = |name: &str| Some(self.account_named(name)?.token.to_string());
+        self.cookies.read(cookie, now, token_of)
     }
 
     fn account_of(&self, token: &str) -> Option<&Account> {
@@ -181,7 +243,7 @@ impl Auth {
         })
     }
 
-    /// The account of this name; a user who was taken out of the configuration has none.
+    /// The account of this name; `None` for a user who was removed from the configuration.
     pub fn account_named(&self, name: &str) -> Option<&Account> {
         std::iter::once(&self.owner).chain(&self.accounts).find(|account| account.name == name)
     }

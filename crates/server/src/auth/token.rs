@@ -65,7 +65,7 @@ pub fn random() -> io::Result<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// The token in a file, which is made where there is none. A file that others could read is
+/// The token in a file, which is made if it is missing. A file that others could read is
 /// replaced, because its token may be known.
 pub fn read_or_make(path: &Path) -> io::Result<String> {
     for _ in 0..2 {

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 use serde_json::json;
-use windlass_coordinator::{CommitmentFilter, CommitmentRow, Error};
+use windlass_coordinator::{CommitmentFilter, CommitmentPlace, CommitmentRow, Error};
 use windlass_core::commitment::{Commitment, CommitmentState, Evidence, Party};
 use windlass_core::id::CommitmentId;
 use windlass_core::shown::{shown, shown_line};
@@ -10,30 +10,56 @@ use windlass_term::numbers;
 
 use super::live::{Fragment, PageContent};
 use super::pieces::{self, Action, Tone};
-use super::view::{Reading, View};
+use super::view::{PageSources, Query, View};
+use crate::auth::{Access, User};
+use crate::place::{self, Place as _};
+
+/// Commitments that are shown at once.
+const SHOWN: usize = 100;
+/// Digits of a hash that are shown; all of them can be copied.
+const SHOWN_DIGITS: usize = 12;
 
 /// The page that lists commitments.
-pub struct CommitmentsPage;
+pub struct CommitmentsPage {
+    /// The place behind which commitments are listed; the newest are without.
+    after: Option<CommitmentPlace>,
+}
+
+impl CommitmentsPage {
+    pub fn new(query: &Query<'_>) -> Self {
+        Self { after: CommitmentPlace::read(&query.get("after")) }
+    }
+}
 
 impl View for CommitmentsPage {
-    fn content(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
-        let rows = reading.coordinator.commitments().list(&CommitmentFilter::default())?;
-        let rows = rows.iter().filter(|row| reading.user.may_see(row.user_id.as_deref()));
-        let fragments: Vec<Fragment> =
-            rows.map(|one| Fragment::new(one.id.to_string(), row(one))).collect();
-        let none = fragments.is_empty();
+    fn content(&mut self, reading: &PageSources<'_>) -> Result<Option<PageContent>, Error> {
+        let filter = CommitmentFilter {
+            user: reading.user.limited_to(),
+            after: self.after,
+            // One more says whether there are more.
+            limit: Some(SHOWN as u32 + 1),
+            ..CommitmentFilter::default()
+        };
+        let mut rows = reading.coordinator.commitments().list(&filter)?;
+        let more = place::cut(&mut rows, SHOWN, place::after_commitment);
+        let fragments: Vec<Fragment> = rows
+            .iter()
+            .map(|one| Fragment::new(one.id.to_string(), row(one, reading.user)))
+            .collect();
+        let none = fragments.is_empty() && self.after.is_none();
         let words = html! {
             "In the role " code { "/architect" } " an agent makes commitments of what you ask for."
         };
         Ok(Some(
             PageContent::new("Commitments")
-                .with_fragment(
-                    "no-commitments",
-                    html! {
-                        @if none { (pieces::nothing("Nothing is promised", words)) }
-                    },
-                )
-                .with_list("commitments", fragments),
+                .with_fragment("no-commitments", html! {
+                    @if none { (pieces::nothing("Nothing is promised", words)) }
+                    @if self.after.is_some() { p.earlier { "Newer commitments are not shown. " a href="/commitments" { "Show the newest" } } }
+                })
+                .with_list("commitments", fragments)
+                .with_fragment("older", html! {
+                    @if let Some(place) = more { p.earlier { "There are older commitments. " a href=(format!("/commitments?after={place}")) { "Show them" } } }
+                }),
         ))
     }
 
@@ -42,6 +68,7 @@ impl View for CommitmentsPage {
             header.page-head { div.page-title { h1 { "Commitments" } } }
             (live.place("no-commitments"))
             div.rows { (live.place("commitments")) }
+            (live.place("older"))
         }
     }
 }
@@ -52,7 +79,7 @@ pub struct CommitmentPage {
 }
 
 impl View for CommitmentPage {
-    fn content(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
+    fn content(&mut self, reading: &PageSources<'_>) -> Result<Option<PageContent>, Error> {
         let found = match reading.coordinator.commitments().get(self.id) {
             Ok(found) => found,
             Err(Error::Store(_)) => return Ok(None),
@@ -63,7 +90,11 @@ impl View for CommitmentPage {
         }
         Ok(Some(
             PageContent::new(shown_line(&found.title))
-                .with_fragment("commitment", whole(&found))
+                .with_fragment("commitment", whole(&found, reading.user))
+                .with_fragment(
+                    "no-evidence",
+                    html! { @if found.evidence.is_empty() { p.hint { "None yet. What proves the work is added before it is handed in." } } },
+                )
                 .with_list(
                     "evidence",
                     found.evidence.iter().map(|one| evidence(self.id, one)).collect(),
@@ -76,6 +107,7 @@ impl View for CommitmentPage {
             (live.place("commitment"))
             h2 { "Evidence" }
             div.rows { (live.place("evidence")) }
+            (live.place("no-evidence"))
         }
     }
 }
@@ -87,14 +119,16 @@ fn chip(state: CommitmentState) -> Markup {
         CommitmentState::Submitted => Tone::Warning,
         CommitmentState::Approved => Tone::Good,
     };
-    html! { span.chip.(tone.class()) { (state) } }
+    pieces::chip(tone, state.as_str())
 }
 
-fn row(row: &CommitmentRow) -> Markup {
+/// Work that was handed in is judged on its own page, where its evidence is.
+fn row(row: &CommitmentRow, reader: &User) -> Markup {
+    let page = format!("/commitments/{}", row.id);
     html! {
         div.row {
             span.row-main {
-                a.row-title dir="auto" href=(format!("/commitments/{}", row.id)) { (shown_line(&row.title)) }
+                a.row-title dir="auto" href=(page) { (shown_line(&row.title)) }
                 span.row-sub {
                     span { (numbers::plural(row.evidence_count as u64, "piece")) " of evidence" }
                     @if let Some(by) = &row.claimed_by { span { "claimed by " (party(by)) } }
@@ -102,7 +136,12 @@ fn row(row: &CommitmentRow) -> Markup {
                     span { (pieces::time(row.created_at)) }
                 }
             }
-            (actions(row.id, row.state))
+            @match row.state {
+                CommitmentState::Submitted => a.button.small href=(page) { "Review" },
+                CommitmentState::Open | CommitmentState::Claimed | CommitmentState::Approved => {
+                    (actions(row.id, row.state, row.claimed_by.as_ref(), reader))
+                },
+            }
             (chip(row.state))
         }
     }
@@ -116,33 +155,47 @@ fn party(party: &Party) -> Markup {
 }
 
 /// What can be done with it now. Whoever has claimed it is refused by the ledger when they judge it.
-fn actions(id: CommitmentId, state: CommitmentState) -> Markup {
+fn actions(
+    id: CommitmentId,
+    state: CommitmentState,
+    claimed_by: Option<&Party>,
+    reader: &User,
+) -> Markup {
     let action = |label: &'static str, verb: &str, class: &'static str| {
-        let body = match verb {
-            "reject" => json!({ "reason": "rejected on the page" }),
-            "approve" => json!({ "reason": "" }),
-            _ => json!({}),
-        };
+        let body = if verb == "claim" { json!({}) } else { json!({ "reason": "" }) };
         Action { label, path: format!("/v1/commitments/{id}/{verb}"), body, class }.button()
     };
+    let is_own = claimed_by == Some(&Party::Person(reader.name.clone()));
     html! {
         @match state {
             CommitmentState::Open => (action("Claim", "claim", "small")),
-            CommitmentState::Submitted => {
-                (action("Approve", "approve", "small primary"))
-                (action("Reject", "reject", "small"))
-            },
-            CommitmentState::Claimed | CommitmentState::Approved => {},
+            CommitmentState::Claimed => @if is_own { (action("Give back", "release", "small")) },
+            CommitmentState::Submitted => @if !is_own { (action("Approve", "approve", "small primary")) },
+            CommitmentState::Approved => {},
         }
     }
 }
 
-fn whole(found: &Commitment) -> Markup {
+/// Sends work back. Its reason is what the next attempt has to go by, so there is no button without one.
+fn rejection(id: CommitmentId) -> Markup {
+    html! {
+        form.own-words data-reason=(format!("/v1/commitments/{id}/reject")) {
+            label.visually-hidden for="reason" { "Why it goes back" }
+            input.field #reason type="text" name="text" required autocomplete="off" placeholder="Say what is missing";
+            button.danger type="submit" { "Reject" }
+        }
+    }
+}
+
+fn whole(found: &Commitment, reader: &User) -> Markup {
+    let is_own = found.claimed_by == Some(Party::Person(reader.name.clone()));
+    let is_judged_here =
+        found.state == CommitmentState::Submitted && !is_own && reader.access > Access::Viewer;
     html! {
         header.page-head {
             div.page-title {
                 h1 dir="auto" { (shown_line(&found.title)) }
-                div.controls { (actions(found.id, found.state)) }
+                div.controls { (actions(found.id, found.state, found.claimed_by.as_ref(), reader)) }
             }
             div.page-facts {
                 (chip(found.state))
@@ -159,6 +212,7 @@ fn whole(found: &Commitment) -> Markup {
                 @if let Some(reason) = &found.verdict_reason { ": " (shown_line(reason)) }
             }
         }
+        @if is_judged_here { (rejection(found.id)) }
     }
 }
 
@@ -176,8 +230,9 @@ fn evidence(commitment: CommitmentId, one: &Evidence) -> Fragment {
                     span.row-sub {
                         code.path { (shown_line(&one.uri)) }
                         span { "by " (party(&one.by)) }
-                        span { "sha256 " code { (one.sha256) } }
-                        @if one.bytes > 0 { a href=(path) download { (one.bytes) " bytes" } }
+                        span title=(one.sha256) { "sha256 " code { (one.sha256.to_string().chars().take(SHOWN_DIGITS).collect::<String>()) "…" } }
+                        button.small type="button" data-copy=(one.sha256) { "Copy" }
+                        @if one.bytes > 0 { a href=(path) download { "Download (" (one.bytes) " bytes)" } }
                     }
                 }
             }

@@ -16,7 +16,7 @@ use windlass_core::event::{
     Event, LlmResponse, Note, Record, StatusChanged, SubAgentComplete, TaskCreated, ToolResult,
 };
 use windlass_core::id::{CallId, QuestionId};
-use windlass_core::injection::{Injection, InjectionType};
+use windlass_core::injection::{Control, Injection, InjectionType};
 use windlass_core::outcome::Fact;
 use windlass_core::plan::WorkingPlan;
 use windlass_core::question::Question;
@@ -92,6 +92,7 @@ impl Conversation {
             }
             Event::ToolCall(started) => self.change_call(started.call, |call| {
                 call.started_at = Some(record.at);
+                call.is_abandoned = false;
                 call.arguments = started.arguments.clone();
             }),
             Event::ToolResult(result) => self.call_ended(record, result),
@@ -188,6 +189,7 @@ impl Conversation {
                 check: None,
                 started_at: None,
                 outcome: None,
+                is_abandoned: false,
                 duration_ms: 0,
                 answered: None,
             };
@@ -250,7 +252,8 @@ impl Conversation {
         let (by, text) = (injection.by.clone(), injection.content.clone());
         let pictures = injection.pictures.clone();
         match (injection.injection_type, &injection.control) {
-            (InjectionType::UserMessage, _) => {
+            (InjectionType::UserMessage, _)
+            | (InjectionType::SystemControl, Some(Control::Steer { .. })) => {
                 self.push(record, Body::Said { by, text, kind: Saying::Message, pictures });
             }
             (InjectionType::ExternalEvent, _) => {
@@ -282,8 +285,23 @@ impl Conversation {
         }
     }
 
+    /// No call of a task that has ended is waited for.
+    fn abandon_calls(&mut self) {
+        for entry in &mut self.entries {
+            if let Body::Call(call) = &mut entry.body
+                && call.outcome.is_none()
+            {
+                call.is_abandoned = true;
+                entry.drawn = None;
+            }
+        }
+    }
+
     fn move_to(&mut self, record: &Record, change: &StatusChanged) {
         self.doing = Doing::Nothing;
+        if change.to.is_terminal() {
+            self.abandon_calls();
+        }
         let detail = change.detail.clone();
         match (change.to, change.reason) {
             (TaskStatus::Failed, _) => match &change.error {
@@ -333,12 +351,15 @@ impl Conversation {
         self.entries.iter().any(|entry| is_open(&entry.body))
     }
 
+    /// Whether a sub-agent has not come to its end for it.
+    pub fn waits_for_sub_agents(&self) -> bool {
+        self.entries.iter().any(|entry| matches!(entry.body, Body::SubAgent { end: None, .. }))
+    }
+
     /// The calls that have started and not ended.
     pub fn running_calls(&self) -> impl Iterator<Item = CallId> {
         self.entries.iter().filter_map(|entry| match &entry.body {
-            Body::Call(call) if call.started_at.is_some() && call.outcome.is_none() => {
-                Some(call.id)
-            }
+            Body::Call(call) if call.is_running() => Some(call.id),
             _ => None,
         })
     }

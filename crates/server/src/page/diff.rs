@@ -40,14 +40,22 @@ impl LineKind {
     }
 }
 
-/// A diff whose lines can be commented on: a comment names this file.
-pub fn commentable(diff: &str, path: &str) -> Markup {
-    table(diff, Some(path))
+/// The first lines of a diff, which can be commented on: a comment names this file. Where there are more, it says so,
+/// with a link to them.
+pub fn commentable(diff: &str, path: &str, most: usize) -> Markup {
+    let lines = lines(diff);
+    let shown = &lines[..lines.len().min(most)];
+    html! {
+        (table(shown, Some(path)))
+        @if shown.len() < lines.len() {
+            p.earlier { "The first " (shown.len()) " of " (lines.len()) " lines. " a href="?whole=1" { "Show all" } }
+        }
+    }
 }
 
 /// A diff to read.
 pub fn render(diff: &str) -> Markup {
-    table(diff, None)
+    table(&lines(diff), None)
 }
 
 /// What a diff leaves of a file: its new lines and those around them, with a gap between places.
@@ -67,11 +75,11 @@ pub fn after(diff: &str) -> String {
     text
 }
 
-fn table(diff: &str, path: Option<&str>) -> Markup {
+fn table(lines: &[Line<'_>], path: Option<&str>) -> Markup {
     html! {
         div.diff.scroll tabindex="0" {
             table {
-                @for line in lines(diff) {
+                @for line in lines {
                     tr class=(line.kind.class()) {
                         @if line.kind == LineKind::Hunk {
                             td.ln colspan="2" {}
@@ -87,7 +95,7 @@ fn table(diff: &str, path: Option<&str>) -> Markup {
                                     button.comment type="button" data-comment
                                         data-path=(path) data-line=(number(line.new.or(line.old)))
                                         data-text=(line.text)
-                                        aria-label=(comment_label(&line)) title="Comment on this line" { "+" }
+                                        aria-label=(comment_label(line)) title="Comment on this line" { "+" }
                                 }
                             }
                         }
@@ -190,10 +198,19 @@ mod tests {
 
     #[test]
     fn a_line_of_a_file_is_text_and_carries_its_comment() {
-        let drawn = commentable(DIFF, "src/\"x\".rs").0;
+        let drawn = commentable(DIFF, "src/\"x\".rs", 9).0;
         assert!(drawn.contains("&lt;c&gt;") && !drawn.contains("<c>"), "{drawn}");
         assert!(drawn.contains(r#"data-path="src/&quot;x&quot;.rs" data-line="3""#), "{drawn}");
-        assert!(!render(DIFF).0.contains("data-comment"));
+        assert!(!render(DIFF).0.contains("data-comment") && !drawn.contains("Show all"));
+    }
+
+    #[test]
+    fn a_long_diff_says_how_much_of_it_is_shown() {
+        let drawn = commentable(DIFF, "x", 2).0;
+        assert!(
+            drawn.contains("The first 2 of 5 lines.") && !drawn.contains("&lt;c&gt;"),
+            "{drawn}"
+        );
     }
 
     proptest::proptest! {

@@ -8,15 +8,17 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use windlass_core::id::SessionId;
+use windlass_core::id::{SessionId, TaskId};
 
 /// Bytes of a draft; more is refused.
 pub const MAX_BYTES: usize = 256 * 1024;
-/// Drafts that are kept; the oldest go.
+/// Drafts of one person that are kept; the oldest go.
 const MAX_DRAFTS: usize = 500;
 
 /// What the name of a panel begins with.
 const PANEL: &str = "panel-";
+/// What the name of comments on a task's changes begins with.
+const REVIEW: &str = "review-";
 
 /// What a draft is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +28,8 @@ pub enum Purpose {
     Session(SessionId),
     /// Not words: whether the reader has opened what is beside a session, on a narrow screen.
     Panel(SessionId),
+    /// Comments on what a task has changed, as the script of the page writes them.
+    Review(TaskId),
 }
 
 impl Purpose {
@@ -33,9 +37,10 @@ impl Purpose {
     pub fn read(text: &str) -> Option<Self> {
         match text {
             "new" => Some(Self::NewSession),
-            other => match other.strip_prefix(PANEL) {
-                Some(id) => id.parse().ok().map(Self::Panel),
-                None => other.parse().ok().map(Self::Session),
+            other => match (other.strip_prefix(PANEL), other.strip_prefix(REVIEW)) {
+                (Some(id), _) => id.parse().ok().map(Self::Panel),
+                (_, Some(id)) => id.parse().ok().map(Self::Review),
+                (None, None) => other.parse().ok().map(Self::Session),
             },
         }
     }
@@ -71,12 +76,14 @@ impl Drafts {
         let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&part)?;
         file.write_all(text.as_bytes())?;
         fs::rename(&part, &path)?;
-        self.remove_oldest()
+        self.remove_oldest(user)
     }
 
-    fn remove_oldest(&self) -> io::Result<()> {
+    fn remove_oldest(&self, user: &str) -> io::Result<()> {
         let age = |path: &Path| path.metadata().and_then(|found| found.modified()).ok();
+        let end = name_end(user);
         let entries = fs::read_dir(&self.0)?.flatten().map(|entry| entry.path());
+        let entries = entries.filter(|path| path.to_string_lossy().ends_with(&end));
         let mut files: Vec<_> = entries.map(|path| (age(&path), path)).collect();
         files.sort();
         let many = files.len().saturating_sub(MAX_DRAFTS);
@@ -84,15 +91,21 @@ impl Drafts {
     }
 
     fn path(&self, user: &str, purpose: Purpose) -> PathBuf {
-        let mut hasher = DefaultHasher::new();
-        user.hash(&mut hasher);
         let name = match purpose {
             Purpose::NewSession => "new".to_owned(),
             Purpose::Session(id) => id.to_string(),
             Purpose::Panel(id) => format!("{PANEL}{id}"),
+            Purpose::Review(id) => format!("{REVIEW}{id}"),
         };
-        self.0.join(format!("{name}_{:016x}.txt", hasher.finish()))
+        self.0.join(name + &name_end(user))
     }
+}
+
+/// What the names of a person's drafts end in.
+fn name_end(user: &str) -> String {
+    let mut hasher = DefaultHasher::new();
+    user.hash(&mut hasher);
+    format!("_{:016x}.txt", hasher.finish())
 }
 
 #[cfg(test)]
@@ -114,12 +127,15 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_drafts_go() {
+    fn the_oldest_drafts_of_their_writer_go() {
         let directory = tempfile::tempdir().unwrap();
         let drafts = Drafts::new(directory.path().to_owned());
+        drafts.write("bob", Purpose::NewSession, "bob's").unwrap();
         for number in 0..MAX_DRAFTS + 3 {
-            drafts.write(&number.to_string(), Purpose::NewSession, "x").unwrap();
+            let session = SessionId::derived(&number.to_string(), "session");
+            drafts.write("ada", Purpose::Session(session), "x").unwrap();
         }
-        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), MAX_DRAFTS);
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), MAX_DRAFTS + 1);
+        assert_eq!(drafts.read("bob", Purpose::NewSession), "bob's");
     }
 }

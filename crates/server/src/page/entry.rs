@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use maud::{Markup, html};
 use serde_json::Value;
-use windlass_core::command::{Deliverable, TaskResult};
+use windlass_core::command::TaskResult;
 use windlass_core::error::ErrorDetails;
 use windlass_core::event::{
     LlmResponse, RiskCheck, SubAgentComplete, SubAgentSpawn, SubAgentStatus,
@@ -20,7 +20,7 @@ use windlass_term::{numbers, strip_controls, tool_lines};
 use super::conversation::{Asking, AskingState, Body, Call, Entry, Saying};
 use super::pieces::{self, Tone};
 use super::question::AskedCall;
-use super::{diff, markdown, question};
+use super::{deliverable, diff, markdown, question};
 
 /// Lines of an output that are shown before it is opened.
 const OUTPUT_LINES: usize = 12;
@@ -37,6 +37,10 @@ pub struct Around<'a> {
     pub has_ended: bool,
     /// The call that a question is about.
     pub call: &'a dyn Fn(windlass_core::id::CallId) -> Option<(String, Value)>,
+    /// The directory of the task of the entry.
+    pub workspace: &'a str,
+    /// Where a sub-agent stands that has not come to its end for the task that started it.
+    pub sub_agent: &'a dyn Fn(TaskId) -> Option<(&'static str, Tone)>,
 }
 
 /// An entry as people see it; empty where another entry shows the same.
@@ -53,8 +57,8 @@ pub fn draw(entry: &Entry, around: &Around<'_>) -> Markup {
         Body::Question(asking) => asked(asking, around),
         Body::Note { tone, text, detail } => note(entry, *tone, text, detail.as_deref()),
         Body::Failure(error) => failure(error),
-        Body::Deliverable(deliverable) => self::deliverable(entry, deliverable),
-        Body::SubAgent { spawn, end } => sub_agent(spawn, end.as_deref()),
+        Body::Deliverable(file) => deliverable::draw(entry.task, file, &entry.pos.to_string()),
+        Body::SubAgent { spawn, end } => sub_agent(spawn, end.as_deref(), around),
         Body::Ended(result) => ended(result),
     }
 }
@@ -146,7 +150,7 @@ pub fn call(call: &Call) -> Markup {
     html! {
         details.call.(tone.class()) id=(format!("d-{}", call.id)) {
             summary {
-                span.mark.(tone.class()).pulse[call.started_at.is_some() && call.outcome.is_none()] title=(state) {
+                span.mark.(tone.class()).pulse[call.is_running()] title=(state) {
                     span.visually-hidden { (state) ": " }
                 }
                 span.line { code { (tool_lines::call(&call.tool, &call.arguments, CALL_WIDTH)) } }
@@ -158,7 +162,7 @@ pub fn call(call: &Call) -> Markup {
                         (pieces::risk_chip(check.risk))
                     }
                     @if call.outcome.is_some() { span.took { (took(call.duration_ms)) } }
-                    @else if let Some(at) = call.started_at { (pieces::since(at)) }
+                    @else if let Some(at) = call.started_at.filter(|_| call.is_running()) { (pieces::since(at)) }
                     @else { span { (state) } }
                 }
             }
@@ -187,8 +191,10 @@ fn change_of(call: &Call) -> Option<(&str, usize, usize)> {
 
 fn call_state(call: &Call) -> (&'static str, Tone) {
     match &call.outcome {
-        None if call.started_at.is_some() => ("running", Tone::Info),
-        None => ("waiting", Tone::Quiet),
+        None if call.is_running() => ("running", Tone::Info),
+        None if !call.is_abandoned => ("waiting", Tone::Quiet),
+        None if call.started_at.is_some() => ("not finished", Tone::Quiet),
+        None => ("not started", Tone::Quiet),
         Some(outcome) => match outcome.ending {
             CallEnding::Ok if outcome.exit_code.is_some_and(|code| code != 0) => {
                 ("failed", Tone::Bad)
@@ -212,7 +218,7 @@ fn why(check: &RiskCheck, call: &Call) -> Markup {
     html! {
         p.why {
             strong { (decided) } ": " (check.class) ", " (check.risk) " risk"
-            @if !check.reason.is_empty() { ". " (shown_line(&check.reason)) }
+            @if !check.reason.is_empty() { ". " (pieces::with_code(&shown_line(&check.reason))) }
             " (" (check.axes.permission_profile) ", " (check.axes.run_control) ")"
             @if let Some(answer) = &call.answered { br; "Answered: " (question::answer_words(answer)) }
         }
@@ -225,7 +231,7 @@ fn whole(call: &Call) -> Markup {
     html! {
         @match command.filter(|_| call.tool == tool_name::BASH) {
             Some(command) => pre.command tabindex="0" { code { (shown(command)) } },
-            None => (question::arguments(AskedCall { tool: &call.tool, arguments: &call.arguments })),
+            None => (question::arguments(&call.tool, &call.arguments)),
         }
     }
 }
@@ -242,6 +248,9 @@ fn output(call: &Call, outcome: &Outcome) -> Markup {
     let head: Vec<&str> = lines.by_ref().take(OUTPUT_LINES).collect();
     let rest: Vec<&str> = lines.collect();
     let is_cut = outcome.truncated.is_some();
+    if outcome.ending == CallEnding::Denied {
+        return html! { div.output.bad { p.refused dir="auto" { (pieces::with_code(text)) } } };
+    }
     html! {
         div.output.bad[outcome.is_error()] {
             pre tabindex="0" { (head.join("\n")) @if is_cut || !rest.is_empty() { "\n..." } }
@@ -264,7 +273,8 @@ fn output(call: &Call, outcome: &Outcome) -> Markup {
 fn asked(asking: &Asking, around: &Around<'_>) -> Markup {
     let question = &asking.question;
     let call = question.call.and_then(around.call);
-    let call = call.as_ref().map(|(tool, arguments)| AskedCall { tool, arguments });
+    let workspace = around.workspace;
+    let call = call.as_ref().map(|(tool, arguments)| AskedCall { tool, arguments, workspace });
     match &asking.state {
         AskingState::Open if (around.is_open)(question.id) => question::open(question, call),
         AskingState::Open if around.has_ended => {
@@ -284,12 +294,12 @@ fn asked(asking: &Asking, around: &Around<'_>) -> Markup {
 fn note(entry: &Entry, tone: Tone, text: &str, detail: Option<&str>) -> Markup {
     html! {
         div.note.(tone.class()) {
-            span { (shown_line(text)) }
+            span { (pieces::with_code(&shown_line(text))) }
             @match detail.map(str::trim) {
                 Some(detail) if detail.contains('\n') || detail.len() > 160 => {
                     details id=(format!("n-{}", entry.pos)) { summary { "more" } (markdown::render(detail)) }
                 }
-                Some(detail) => span.detail dir="auto" { (shown_line(detail)) },
+                Some(detail) => span.detail dir="auto" { (pieces::with_code(&shown_line(detail))) },
                 None => {},
             }
             (pieces::time(entry.at))
@@ -297,46 +307,31 @@ fn note(entry: &Entry, tone: Tone, text: &str, detail: Option<&str>) -> Markup {
     }
 }
 
-fn failure(error: &ErrorDetails) -> Markup {
+/// Why a task could not continue, and what to do about it.
+pub fn failure(error: &ErrorDetails) -> Markup {
     html! {
         section.failure {
             p.failure-title { "It could not continue" }
-            p dir="auto" { (shown(&error.message)) }
+            p dir="auto" { (pieces::with_code(&shown(&error.message))) }
             @if let Some(hint) = error.hint.as_deref().filter(|hint| !hint.is_empty()) {
-                p.hint dir="auto" { (shown(hint)) }
+                p.hint dir="auto" { (pieces::with_code(&shown(hint))) }
             }
         }
     }
 }
 
-/// A file that the agent hands over, with its text where it is small.
-pub fn deliverable(entry: &Entry, file: &Deliverable) -> Markup {
-    html! {
-        section.deliverable {
-            p.deliverable-name { span.tag { (file.kind) } " " strong { (shown_line(&file.filepath)) } }
-            p dir="auto" { (shown_line(&file.description)) }
-            @if let Some(content) = &file.content {
-                details id=(format!("f-{}", entry.pos)) {
-                    summary { "Preview" }
-                    @if file.filepath.ends_with(".md") { (markdown::render(content)) }
-                    @else { pre tabindex="0" { (strip_controls(content)) } }
-                }
-            }
-        }
-    }
-}
-
-fn sub_agent(spawn: &SubAgentSpawn, end: Option<&SubAgentComplete>) -> Markup {
+fn sub_agent(spawn: &SubAgentSpawn, end: Option<&SubAgentComplete>, around: &Around<'_>) -> Markup {
+    let standing = || (around.sub_agent)(spawn.task_id).unwrap_or(("Working", Tone::Info));
     let (words, tone) = match end.map(|end| end.status) {
-        None => ("working", Tone::Info),
-        Some(SubAgentStatus::Completed) => ("done", Tone::Good),
-        Some(SubAgentStatus::Failed) => ("failed", Tone::Bad),
-        Some(SubAgentStatus::Timeout) => ("out of time", Tone::Warning),
+        None => standing(),
+        Some(SubAgentStatus::Completed) => ("Done", Tone::Good),
+        Some(SubAgentStatus::Failed) => ("Failed", Tone::Bad),
+        Some(SubAgentStatus::Timeout) => ("Out of time", Tone::Warning),
     };
     html! {
         details.call.sub.(tone.class()) id=(format!("s-{}", spawn.task_id)) {
             summary {
-                span.mark.(tone.class()).pulse[end.is_none()] title=(words) { span.visually-hidden { (words) ": " } }
+                span.mark.(tone.class()).pulse[tone == Tone::Info] title=(words) { span.visually-hidden { (words) ": " } }
                 span.line { "sub-agent " strong { (shown_line(&spawn.label)) } }
                 span.facts {
                     @if let Some(end) = end { span.took { (took(end.duration_ms)) } } @else { span { (words) } }

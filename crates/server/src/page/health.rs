@@ -8,10 +8,10 @@ use windlass_coordinator::health::{Check, CheckStatus};
 use windlass_core::shown::{shown, shown_line};
 
 use super::live::{Fragment, PageContent};
-use super::pieces;
-use super::view::{Query, Reading, View};
+use super::pieces::{self, Tone};
+use super::view::{PageSources, Query, View};
 use crate::auth::Access;
-use crate::checkup::Report;
+use crate::checkup::CheckReport;
 
 /// How old a report may be that is shown, and one that a person asks for again.
 const USUAL_AGE: Duration = Duration::from_secs(60);
@@ -19,17 +19,19 @@ const LEAST_AGE: Duration = Duration::from_secs(5);
 
 pub struct HealthPage {
     max_age: Duration,
+    /// Whether the reader may have the checks made.
+    may_check: bool,
     /// What is shown. An open page does not check again by itself.
-    report: Option<Report>,
+    report: Option<CheckReport>,
 }
 
 impl HealthPage {
     pub fn new(query: &Query<'_>) -> Self {
         let max_age = if query.get("again").is_empty() { USUAL_AGE } else { LEAST_AGE };
-        Self { max_age, report: None }
+        Self { max_age, may_check: false, report: None }
     }
 
-    fn report(&mut self, reading: &Reading<'_>) -> Report {
+    fn report(&mut self, reading: &PageSources<'_>) -> CheckReport {
         let (checkup, coordinator, max_age) = (reading.checkup, reading.coordinator, self.max_age);
         // Pages are drawn on a thread that may wait.
         let check = || {
@@ -41,9 +43,10 @@ impl HealthPage {
 }
 
 impl View for HealthPage {
-    fn content(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
+    fn content(&mut self, reading: &PageSources<'_>) -> Result<Option<PageContent>, Error> {
         let live = PageContent::new("Health");
-        if reading.user.access != Access::Admin {
+        self.may_check = reading.user.access == Access::Admin;
+        if !self.may_check {
             let words = html! { "It shows what belongs to everybody." };
             let nothing = pieces::nothing("This page is for admins", words);
             return Ok(Some(
@@ -59,7 +62,10 @@ impl View for HealthPage {
     fn frame(&self, live: &PageContent) -> Markup {
         html! {
             header.page-head {
-                div.page-title { h1 { "Health" } div.controls { a.button href="/health?again=1" { "Check again" } } }
+                div.page-title {
+                    h1 { "Health" }
+                    @if self.may_check { div.controls { a.button href="/health?again=1" { "Check again" } } }
+                }
             }
             (live.place("summary"))
             div.rows { (live.place("checks")) }
@@ -67,7 +73,7 @@ impl View for HealthPage {
     }
 }
 
-fn summary(report: &Report) -> Markup {
+fn summary(report: &CheckReport) -> Markup {
     let wrong = report.checks.iter().filter(|check| check.is_problem());
     let (fixable, rest): (Vec<_>, Vec<_>) = wrong.partition(|check| check.fix.is_some());
     let count = fixable.len() + rest.len();
@@ -88,15 +94,15 @@ fn summary(report: &Report) -> Markup {
 }
 
 fn row(check: &Check) -> Markup {
-    let class = match check.status {
-        CheckStatus::Ok => "good",
-        CheckStatus::Wrong => "bad",
-        CheckStatus::Missing => "warn",
-        CheckStatus::Skipped => "",
+    let tone = match check.status {
+        CheckStatus::Ok => Tone::Good,
+        CheckStatus::Wrong => Tone::Bad,
+        CheckStatus::Missing => Tone::Warning,
+        CheckStatus::Skipped => Tone::Quiet,
     };
     html! {
         div.row.check {
-            span.chip.(class) { (check.status) }
+            (pieces::chip(tone, &check.status.to_string()))
             div.row-main {
                 p { strong { (check.name) } " " span dir="auto" { (pieces::with_code(&shown(&check.message))) } }
                 @if !check.details.is_empty() {

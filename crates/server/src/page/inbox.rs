@@ -7,18 +7,20 @@ use windlass_coordinator::views::{OpenQuestion, QuestionRow, QuestionState};
 use windlass_core::shown::shown_line;
 
 use super::live::{Fragment, PageContent};
-use super::question::{self, AskedCall};
-use super::view::{Reading, View};
+use super::question;
+use super::view::{PageSources, View};
 use super::{pieces, proposal};
 use crate::auth::Access;
 
 /// Answers that are shown below the open questions.
-const ANSWERED: u32 = 10;
+const ANSWERED: usize = 10;
+/// Answers that are read to find those that the reader may see.
+const READ: u32 = 200;
 
 pub struct InboxPage;
 
 impl View for InboxPage {
-    fn content(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
+    fn content(&mut self, reading: &PageSources<'_>) -> Result<Option<PageContent>, Error> {
         let mut open = Vec::new();
         for one in reading.coordinator.inbox().open()? {
             if reading.may_see_task(one.row.task)? {
@@ -26,8 +28,10 @@ impl View for InboxPage {
             }
         }
         let mut answered = Vec::new();
-        for row in reading.coordinator.inbox().answered(ANSWERED)? {
-            if reading.may_see_task(row.task)? {
+        let sees_all = reading.user.limited_to().is_none();
+        let read = if sees_all { ANSWERED as u32 } else { READ };
+        for row in reading.coordinator.inbox().recently_answered(read)? {
+            if answered.len() < ANSWERED && reading.may_see_task(row.task)? {
                 answered.push(Fragment::new(format!("a-{}", row.question.id), answered_row(&row)));
             }
         }
@@ -75,7 +79,7 @@ impl View for InboxPage {
 }
 
 /// Whether somebody may see every task that a proposal was made of: it shows what all of them did.
-pub fn is_visible(reading: &Reading<'_>, proposal: &Proposal) -> Result<bool, Error> {
+pub fn is_visible(reading: &PageSources<'_>, proposal: &Proposal) -> Result<bool, Error> {
     for task in proposal.evidence.iter().flat_map(|finding| &finding.tasks) {
         if !reading.may_see_task(*task)? {
             return Ok(false);
@@ -103,8 +107,6 @@ fn proposal_row(proposal: &Proposal, decides: bool) -> Markup {
 }
 
 fn card(open: &OpenQuestion) -> Markup {
-    let call = open.call.as_ref();
-    let call = call.map(|call| AskedCall { tool: &call.tool, arguments: &call.arguments });
     html! {
         article.ask {
             header {
@@ -114,7 +116,7 @@ fn card(open: &OpenQuestion) -> Markup {
                 @if let Some(label) = &open.label { span { "sub-agent " (shown_line(label)) } }
                 (pieces::time(open.row.asked_at))
             }
-            (question::open(&open.row.question, call))
+            (question::asked(open))
         }
     }
 }
@@ -124,7 +126,7 @@ fn answered_row(row: &QuestionRow) -> Markup {
     html! {
         div.row {
             span.row-main {
-                span.row-title dir="auto" { (pieces::goal_line(&row.question.question)) }
+                span.row-title dir="auto" { (pieces::with_code(&pieces::goal_line(&row.question.question))) }
                 span.row-sub { span { (question::answer_words(answer)) } }
             }
             a href=(format!("/tasks/{}", row.task)) { "Task" }

@@ -1,15 +1,22 @@
 //! The frame of every page: head, navigation, and the line that says whether the page is up to date.
 
 use maud::{DOCTYPE, Markup, html};
+use serde_json::json;
 use windlass_coordinator::Error;
-use windlass_coordinator::slash::TABLE;
+use windlass_coordinator::SkillCommand;
+use windlass_coordinator::slash::{Availability, SlashCommand, TABLE};
+use windlass_core::id::QuestionId;
+use windlass_core::shown::shown_line;
 
 use super::assets;
 use super::live::PageContent;
-use super::pieces::{goal_line, icon};
-use super::view::Reading;
-use crate::auth::User;
+use super::pieces::{goal_line, icon, with_code};
+use super::view::PageSources;
+use crate::auth::{Access, User};
 use crate::state::AppState;
+
+/// The newest open questions, which the script receives one by one.
+const NAMED_QUESTIONS: usize = 20;
 
 /// One entry of the navigation.
 struct NavEntry {
@@ -101,6 +108,8 @@ pub fn page(
                     }
                 }
                 div #said role="status" aria-live="polite" {}
+                div.visually-hidden #news role="log" aria-live="polite" {}
+                div.visually-hidden #last-reply aria-live="polite" {}
             }
         }
     }
@@ -148,30 +157,31 @@ fn navigation(view: &str, live: &PageContent) -> Markup {
     }
 }
 
-/// Adds to a page what every page shows: how many questions wait.
-pub fn with_shell(live: PageContent, reading: &Reading<'_>) -> Result<PageContent, Error> {
-    let (mut count, mut newest) = (0, None);
-    for task in reading.coordinator.inbox().askers()? {
-        if reading.may_see_task(task)? {
-            (count, newest) = (count + 1, Some(task));
+/// Adds to a page what every page shows: the questions that wait.
+pub fn with_shell(live: PageContent, reading: &PageSources<'_>) -> Result<PageContent, Error> {
+    let mut open = Vec::new();
+    for (question, task) in reading.coordinator.inbox().open_ids()? {
+        if let Some(row) = reading.coordinator.tasks().get(task)?
+            && reading.may_see_session(row.session_id)?
+        {
+            open.push((question, goal_line(&row.goal)));
         }
     }
-    let row = newest.map(|task| reading.coordinator.tasks().get(task)).transpose()?.flatten();
-    let goal = row.map(|row| goal_line(&row.goal)).unwrap_or_default();
-    Ok(live.with_fragment("inbox-count", inbox_count(count, &goal)))
+    Ok(live.with_fragment("inbox-count", inbox_count(&open)))
 }
 
 /// How many questions wait, and what for; the script puts it into the title, the icon and a notification.
-fn inbox_count(count: usize, goal: &str) -> Markup {
+fn inbox_count(open: &[(QuestionId, String)]) -> Markup {
+    let newest: Vec<_> = open.iter().rev().take(NAMED_QUESTIONS).collect();
     html! {
-        span.badge data-count=(count) data-newest=(goal) hidden[count == 0] {
-            (count) span.visually-hidden { " open" }
+        span.badge data-count=(open.len()) data-open=(json!(newest)) hidden[open.is_empty()] {
+            (open.len()) span.visually-hidden { " open" }
         }
     }
 }
 
-/// Where a message is written: to a session, or for a new one.
-pub fn composer(session: &str, prefill: &str) -> Markup {
+/// Where a message to a session is written; `commands` is what a slash offers.
+pub fn composer(session: &str, prefill: &str, commands: &Markup) -> Markup {
     html! {
         form.composer #composer data-session=(session) {
             div #reply hidden {}
@@ -187,7 +197,7 @@ pub fn composer(session: &str, prefill: &str) -> Markup {
                     button.primary type="submit" { span.when-idle { "Send" } span.when-busy { "Queue" } }
                 }
             }
-            (commands())
+            (commands)
             ul #files role="listbox" aria-label="Files" hidden {}
         }
     }
@@ -202,13 +212,24 @@ pub fn attach() -> Markup {
     }
 }
 
-/// The slash commands, the same for every surface (MS-175). The script shows those that fit.
-pub fn commands() -> Markup {
+/// The slash commands, the same for every surface (MS-175), that somebody may use, and the skills that a person may call.
+/// The script shows those that fit.
+pub fn commands(access: Access, skills: &[SkillCommand]) -> Markup {
+    let may_use = |command: &&SlashCommand| match command.availability {
+        Availability::Everywhere => true,
+        Availability::Admins => access == Access::Admin,
+    };
     html! {
-        ul #completions role="listbox" aria-label="Commands" hidden {
-            @for command in TABLE {
+        ul #completions role="listbox" aria-label="Commands and skills" hidden {
+            @for command in TABLE.iter().filter(may_use) {
                 li role="option" aria-selected="false" data-name=(command.name) {
-                    code { (command.usage()) } span { (command.help) }
+                    code { (command.usage()) } span { (with_code(command.help)) }
+                }
+            }
+            // A command has the name before a skill.
+            @for skill in skills.iter().filter(|skill| TABLE.iter().all(|command| command.name != skill.name)) {
+                li role="option" aria-selected="false" data-name=(skill.name) data-skill {
+                    code { "/" (shown_line(&skill.name)) } span dir="auto" { (shown_line(&skill.description)) }
                 }
             }
         }
@@ -221,11 +242,13 @@ mod tests {
 
     /// MS-175
     #[test]
-    fn the_page_offers_every_command_of_the_table() {
-        let drawn = commands().0;
+    fn the_page_offers_every_command_that_the_reader_may_use() {
+        let (all, own) = (commands(Access::Admin, &[]).0, commands(Access::Operator, &[]).0);
         for command in TABLE {
-            let offered = drawn.contains(&format!(r#"data-name="{}""#, command.name));
-            assert!(offered, "{}", command.name);
+            let name = format!(r#"data-name="{}""#, command.name);
+            assert!(all.contains(&name), "{}", command.name);
+            let is_everywhere = command.availability == Availability::Everywhere;
+            assert_eq!(own.contains(&name), is_everywhere, "{}", command.name);
         }
     }
 }

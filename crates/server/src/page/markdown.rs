@@ -7,10 +7,14 @@
 
 use maud::{Markup, PreEscaped, html};
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
+use windlass_term::markdown::plain_event;
 use windlass_term::strip_controls;
 
 /// How deep blocks may be nested; what is deeper is drawn at this depth.
 const MAX_DEPTH: usize = 32;
+
+/// Bytes of a cell of a table that make it a sentence.
+const LONG_CELL: usize = 32;
 
 /// Markdown as HTML.
 pub fn render(text: &str) -> Markup {
@@ -18,7 +22,7 @@ pub fn render(text: &str) -> Markup {
     let options =
         Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut writer = Writer::default();
-    Parser::new_ext(&text, options).for_each(|event| writer.event(event));
+    Parser::new_ext(&text, options).map(plain_event).for_each(|event| writer.event(event));
     html! { div.md dir="auto" { (PreEscaped(writer.finish())) } }
 }
 
@@ -32,6 +36,8 @@ struct Writer {
     in_table_head: bool,
     alignments: Vec<Alignment>,
     column: usize,
+    /// Where the start tag of the open cell is, and where it ends.
+    cell_start: (usize, usize),
 }
 
 impl Writer {
@@ -129,9 +135,23 @@ impl Writer {
             Alignment::Center => " class=\"center\"",
             Alignment::None | Alignment::Left => "",
         };
+        let at = self.html.len();
         match self.in_table_head {
             true => self.push(&format!("<th{class}>"), "</th>"),
             false => self.push(&format!("<td{class}>"), "</td>"),
+        }
+        self.cell_start = (at, self.html.len());
+    }
+
+    /// Marks the cell that ends if it holds a sentence: its column keeps a width in which it can be read.
+    fn end_cell(&mut self) {
+        let (at, content) = self.cell_start;
+        if self.html.len() - content <= LONG_CELL {
+            return;
+        }
+        match self.html[at..content].find('"') {
+            Some(quote) => self.html.insert_str(at + quote + 1, "long "),
+            None => self.html.insert_str(at + "<td".len(), " class=\"long\""),
         }
     }
 
@@ -154,8 +174,10 @@ impl Writer {
     }
 
     fn end(&mut self, tag: TagEnd) {
-        if tag == TagEnd::TableHead {
-            self.in_table_head = false;
+        match tag {
+            TagEnd::TableHead => self.in_table_head = false,
+            TagEnd::TableCell => self.end_cell(),
+            _ => {}
         }
         self.pop();
     }
@@ -171,6 +193,14 @@ impl Writer {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sentences_in_a_table_are_marked() {
+        let text = "| n | a heading made of several long words |\n|---|--:|\n| a sentence that wraps in a cell of it | 1 |\n";
+        let drawn = render(text).0;
+        assert!(drawn.contains(r#"<th>n</th><th class="long num">a heading"#), "{drawn}");
+        assert!(drawn.contains(r#"<td class="long">a sentence"#), "{drawn}");
+    }
 
     #[test]
     fn a_reply_becomes_html() {
@@ -200,10 +230,13 @@ mod tests {
             "[x](https://a.example/\"onmouseover=\"alert(1))",
             "```\"><script>\nx\n```",
             "\u{202e}gnp.exe",
+            "x &#x202e;gnp.exe &#27;]0;title&#7; [a](https://a.example/&#x202e;b)",
         ];
         for text in hostile {
             let drawn = render(text).0;
-            for bad in ["<script", "<img", "<svg", "href=\"j", "href=\"J", "href=\"d", "\u{202e}"] {
+            for bad in [
+                "<script", "<img", "<svg", "href=\"j", "href=\"J", "href=\"d", "\u{202e}", "\u{1b}",
+            ] {
                 assert!(!drawn.contains(bad), "{text}: {drawn}");
             }
             assert!(!drawn.contains("\"onmouseover"), "{drawn}");

@@ -21,6 +21,7 @@ mod queue;
 mod processes;
 mod conversation;
 mod entry;
+mod deliverable;
 mod question;
 mod inbox;
 mod proposal;
@@ -53,10 +54,12 @@ use serde::Deserialize;
 pub use drafts::Drafts;
 pub use previews::Previews;
 
+use crate::api::owned;
 use crate::auth::User;
 use crate::extract::Body;
 use crate::problem::Problem;
 use crate::state::AppState;
+use drafts::Purpose;
 use live::PageContent;
 
 /// The addresses of pages; [`view::of`] knows what each shows.
@@ -90,7 +93,7 @@ pub fn routes() -> Router<AppState> {
     let routes = Router::new()
         .route("/live", get(stream::live))
         .route("/assets/{name}", get(asset))
-        .route("/seen", put(seen))
+        .route("/seen", put(note_visible_page))
         .route("/drafts/{purpose}", put(keep_draft));
     let routes = PAGES.iter().fold(routes, |routes, path| routes.route(path, get(show)));
     routes.merge(login::routes())
@@ -122,7 +125,7 @@ fn not_drawn(state: &AppState, address: &str, user: &User, problem: &Problem) ->
     page(state, problem.code(), &layout::page(state, address, user, &live, &content))
 }
 
-fn nothing_here(state: &AppState, address: &str, user: &User) -> Response {
+pub fn nothing_here(state: &AppState, address: &str, user: &User) -> Response {
     let live = PageContent::new("Not found");
     let words = html! { "It may have been removed, or belong to somebody else. " a href="/tasks" { "See all tasks" } };
     let content = pieces::nothing("There is nothing here", words);
@@ -158,17 +161,21 @@ async fn asset(Path(name): Path<String>, headers: HeaderMap) -> Result<Response,
 }
 
 /// A page of the owner is in sight: no notice has to be sent elsewhere.
-async fn seen(State(state): State<AppState>, user: User, Body(_): Body<Seen>) -> StatusCode {
+async fn note_visible_page(
+    State(state): State<AppState>,
+    user: User,
+    Body(_): Body<VisiblePage>,
+) -> StatusCode {
     if user.name == state.auth.owner() {
-        state.presence.seen(state.now());
+        state.presence.note_visible_page(state.now());
     }
     StatusCode::NO_CONTENT
 }
 
-/// Nothing more is said with it.
+/// The body of a request that only says that a page is in sight: an object without fields.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Seen {}
+struct VisiblePage {}
 
 /// What somebody has begun to write.
 #[derive(Deserialize)]
@@ -185,7 +192,12 @@ async fn keep_draft(
     Body(draft): Body<Draft>,
 ) -> Result<StatusCode, Problem> {
     let unknown = || Problem::not_found("unknown-path", format!("`{purpose}` has no draft"));
-    let purpose = drafts::Purpose::read(&purpose).ok_or_else(unknown)?;
+    let purpose = Purpose::read(&purpose).ok_or_else(unknown)?;
+    match purpose {
+        Purpose::NewSession => {}
+        Purpose::Session(id) | Purpose::Panel(id) => owned::session(&state, &user, id).await?,
+        Purpose::Review(id) => drop(owned::task(&state, &user, id).await?),
+    }
     if draft.text.len() > drafts::MAX_BYTES {
         let detail = format!("a draft has at most {} bytes", drafts::MAX_BYTES);
         return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", detail));

@@ -10,21 +10,56 @@ use windlass_core::role::Role;
 
 use super::pieces;
 
-/// The chip and its panel. A choice is a slash command, as every surface has it.
-pub fn chip(session: SessionId, axes: &Axes, role: Option<Role>, has_claim: bool) -> Markup {
-    let send = |command: &str, value: &dyn Display, is_now: bool| {
-        let body = json!({ "line": format!("/{command} {value}") });
+/// The mode of a session, for one reader.
+#[derive(Clone, Copy, Debug)]
+pub struct Mode<'a> {
+    pub session: SessionId,
+    pub axes: &'a Axes,
+    pub role: Option<Role>,
+    /// Whether a commitment is claimed for the session.
+    pub has_claim: bool,
+    pub may_change: bool,
+    /// Whether somebody has opted in to `unrestricted`.
+    pub offers_unrestricted: bool,
+}
+
+impl Mode<'_> {
+    /// The chip, and the panel for whoever may change the mode.
+    pub fn draw(self) -> Markup {
+        let words = html! {
+            span.visually-hidden { "Mode: " }
+            // Where the room ends, the end is cut off.
+            @if let Some(role) = self.role { strong.role { (role.title()) } " " }
+            (pieces::axes_words(self.axes))
+        };
         html! {
-            button.small type="button" aria-pressed=(is_now) data-post=(format!("/v1/sessions/{session}/commands"))
-                data-body=(body) { (value) }
-        }
-    };
-    html! {
-        details.mode id="mode" {
-            summary.chip.axes title="Mode of this session" {
-                span.visually-hidden { "Mode: " } (pieces::axes_words(axes))
-                @if let Some(role) = role { " " strong.role { (role.title()) } }
+            @if self.may_change {
+                details.mode id="mode" {
+                    summary.chip.axes title="Mode of this session" { (words) }
+                    (self.panel())
+                }
+            } @else {
+                span.chip.axes id="mode" title="Mode of this session" { (words) }
             }
+        }
+    }
+
+    /// A choice is a slash command, as every surface has it.
+    fn panel(self) -> Markup {
+        let Self { session, axes, role, has_claim, .. } = self;
+        let send = |command: &str, value: &dyn Display, is_now: bool| {
+            let body = json!({ "line": format!("/{command} {value}") });
+            html! {
+                button.small type="button" aria-pressed=(is_now) data-post=(format!("/v1/sessions/{session}/commands"))
+                    data-body=(body) { (value) }
+            }
+        };
+        let is_offered = |profile: PermissionProfile| {
+            profile != PermissionProfile::Unrestricted
+                || self.offers_unrestricted
+                || axes.permission_profile == profile
+        };
+        html! {
             div.panel {
                 fieldset.roles {
                     legend { "Role" }
@@ -40,7 +75,7 @@ pub fn chip(session: SessionId, axes: &Axes, role: Option<Role>, has_claim: bool
                 }
                 fieldset {
                     legend { "Permissions" }
-                    @for &one in PermissionProfile::ALL {
+                    @for &one in PermissionProfile::ALL.iter().filter(|one| is_offered(**one)) {
                         (send("permission-profile", &one, one == axes.permission_profile))
                     }
                 }
@@ -64,10 +99,10 @@ fn switch(session: SessionId, role: Role, is_now: bool, has_claim: bool) -> Mark
             button.small type="button" aria-pressed=(is_now) disabled[is_refused]
                 data-post=(format!("/v1/sessions/{session}/commands")) data-body=(body) { (role) }
             span.hint {
-                @if is_refused { "needs a claimed commitment; " a href="/commitments" { "claim one" } ". " }
+                @if is_refused { "Needs a claimed commitment; " a href="/commitments" { "claim one" } ". " }
                 @match lost.is_empty() {
-                    true => "all tools that the profile allows",
-                    false => { "without " (lost.join(", ")) },
+                    true => "All tools that the profile allows",
+                    false => { "Without " (lost.join(", ")) },
                 }
                 @if role == Role::Auditor { "; bash only to read, test and lint" }
             }
@@ -87,11 +122,16 @@ fn lost_tools(role: Role) -> Vec<String> {
 mod tests {
     use super::*;
 
+    fn mode(axes: &Axes, role: Option<Role>) -> Mode<'_> {
+        let session = SessionId::derived("a", "b");
+        let (has_claim, may_change, offers_unrestricted) = (false, true, false);
+        Mode { session, axes, role, has_claim, may_change, offers_unrestricted }
+    }
+
     /// MS-002, MS-104, AX-096
     #[test]
     fn the_chip_shows_the_axes_and_its_panel_changes_each() {
-        let session = SessionId::derived("a", "b");
-        let drawn = chip(session, &Axes::headless(), None, false).0;
+        let drawn = mode(&Axes::headless(), None).draw().0;
         assert!(drawn.contains(r#"<span class="t-good">build</span>"#), "{drawn}");
         for command in
             ["/mode plan", "/control manual", "/permission-profile normal", "/model-mode deep"]
@@ -107,15 +147,27 @@ mod tests {
     /// AX-071, AX-096: three roles, each with the tools that change, and the one that is taken.
     #[test]
     fn the_panel_switches_roles_and_says_which_tools_change() {
-        let session = SessionId::derived("a", "b");
-        let drawn = chip(session, &Axes::headless(), Some(Role::Auditor), false).0;
+        let axes = Axes::headless();
+        let drawn = mode(&axes, Some(Role::Auditor)).draw().0;
         assert!(drawn.contains(r#"<strong class="role">Auditor</strong>"#), "{drawn}");
         for role in Role::ALL {
             assert!(drawn.contains(&format!("&quot;line&quot;:&quot;/{role}&quot;")), "{role}");
         }
-        assert!(drawn.contains("without write, edit, bash"), "{drawn}");
-        assert!(drawn.contains("needs a claimed commitment"), "{drawn}");
-        let claimed = chip(session, &Axes::headless(), None, true).0;
-        assert!(!claimed.contains("needs a claimed commitment") && !claimed.contains("disabled"));
+        assert!(drawn.contains("Without write, edit, bash"), "{drawn}");
+        assert!(drawn.contains("Needs a claimed commitment"), "{drawn}");
+        let claimed = Mode { has_claim: true, ..mode(&axes, None) }.draw().0;
+        assert!(!claimed.contains("Needs a claimed commitment") && !claimed.contains("disabled"));
+    }
+
+    /// MS-065
+    #[test]
+    fn the_panel_offers_only_what_is_not_refused() {
+        let axes = Axes::headless();
+        let unrestricted = "/permission-profile unrestricted";
+        assert!(!mode(&axes, None).draw().0.contains(unrestricted));
+        let opted_in = Mode { offers_unrestricted: true, ..mode(&axes, None) };
+        assert!(opted_in.draw().0.contains(unrestricted));
+        let looks = Mode { may_change: false, ..mode(&axes, None) }.draw().0;
+        assert!(looks.contains("build") && !looks.contains("data-post"), "{looks}");
     }
 }

@@ -6,7 +6,7 @@ use windlass_coordinator::views::{NextAction, TaskView};
 use windlass_core::axes::{Axes, ModelMode, PermissionProfile, RunControl, WorkMode};
 use windlass_core::compaction::{Gauge, Level};
 use windlass_core::policy::Risk;
-use windlass_core::shown::shown;
+use windlass_core::shown::{shown, shown_line};
 use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_core::text::one_line;
 use windlass_term::numbers;
@@ -91,7 +91,7 @@ pub fn standing(task: &TaskView) -> (&'static str, Tone) {
         (TaskStatus::Blocked, _) => ("Blocked", Tone::Warning),
         (TaskStatus::Paused, StatusReason::AwaitingMessage) => ("Your turn", Tone::Good),
         (TaskStatus::Paused, StatusReason::Schedule) => ("Watching", Tone::Quiet),
-        (TaskStatus::Paused, reason) if reason.waits_for_its_time() => {
+        (TaskStatus::Paused, reason) if reason.resumes_at_a_time() => {
             ("Waiting for the model", Tone::Warning)
         }
         (TaskStatus::Paused, _) => ("Paused", Tone::Quiet),
@@ -109,6 +109,26 @@ pub fn status_chip(task: &TaskView) -> Markup {
     html! {
         span.chip.(tone.class()) { span.dot.pulse[moves] aria-hidden="true" {} (words) }
     }
+}
+
+/// The title of a page about a task. A tab has little room, so the state comes first.
+pub fn title(task: &TaskView, goal: &str) -> String {
+    let mark = match standing(task).1 {
+        Tone::Quiet => "‖",
+        Tone::Info => "▶",
+        Tone::Good => "✓",
+        Tone::Warning => "!",
+        Tone::Bad => "✗",
+    };
+    format!("{mark} {}", goal_line(goal))
+}
+
+/// How a thing stands, in a word of ours or of a file. Every chip begins with a capital letter.
+pub fn chip(tone: Tone, words: &str) -> Markup {
+    let words = shown_line(words);
+    let mut letters = words.chars();
+    let first = letters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
+    html! { span.chip.(tone.class()) { (first) (letters.as_str()) } }
 }
 
 /// What comes next for a task, in words; empty for nothing.
@@ -214,8 +234,9 @@ pub fn gauge(gauge: &Gauge) -> Markup {
 /// What was spent: a price that nobody knows is not zero.
 pub fn spent(dollars: Option<f64>, tokens: u64) -> String {
     match dollars {
+        Some(dollars) => numbers::dollars(dollars),
         None if tokens > 0 => format!("{} tokens", numbers::count(tokens)),
-        dollars => numbers::dollars(dollars.unwrap_or(0.0)),
+        None => "cost unknown".to_owned(),
     }
 }
 

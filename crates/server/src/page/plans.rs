@@ -10,12 +10,12 @@ use windlass_term::numbers;
 
 use super::live::{Fragment, PageContent};
 use super::pieces::{self, Action, Tone};
-use super::view::{Reading, View};
+use super::view::{PageSources, View};
 
 pub struct PlansPage;
 
 impl View for PlansPage {
-    fn content(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
+    fn content(&mut self, reading: &PageSources<'_>) -> Result<Option<PageContent>, Error> {
         let plans = reading.coordinator.plans();
         let mut fragments = Vec::new();
         let rows = plans.list()?;
@@ -64,7 +64,7 @@ fn plan(status: &PlanStatus) -> Markup {
                     }
                 }
                 @if status.active && status.state != PlanState::Done { (run.button()) }
-                span.chip.(tone(status.state).class()) { (status.state.as_str()) }
+                (pieces::chip(tone(status.state), status.state.as_str()))
             }
             @for phase in &status.phases { (self::phase(phase)) }
         }
@@ -81,7 +81,7 @@ fn phase(phase: &PhaseStatus) -> Markup {
                 ul.phase-tasks { @for task in &phase.tasks { (self::task(task)) } }
             }
             progress max=(phase.total.max(1)) value=(phase.done) aria-label=(label) { (label) }
-            span.chip.(tone(phase.state).class()) { (phase.state.as_str()) }
+            (pieces::chip(tone(phase.state), phase.state.as_str()))
         }
     }
 }

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_of_a_task_goes_with_the_next_request_and_the_end() {
+    fn the_next_request_and_the_end_remove_what_was_kept() {
         let (previews, task) = (Previews::default(), TaskId::derived("a", "b"));
         let call = CallId::derived("task", "1");
         let add = |live| previews.add(Preview { task, live });

@@ -10,7 +10,7 @@ use windlass_term::numbers;
 use super::inbox;
 use super::live::PageContent;
 use super::pieces::{self, Action, Tone};
-use super::view::{Reading, View};
+use super::view::{PageSources, View};
 use crate::auth::Access;
 use crate::skill_drafts::{DraftFile, SkillDraft, Trial};
 
@@ -19,7 +19,7 @@ pub struct ProposalPage {
 }
 
 impl View for ProposalPage {
-    fn content(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
+    fn content(&mut self, reading: &PageSources<'_>) -> Result<Option<PageContent>, Error> {
         let found = reading.coordinator.skill_proposals().get(self.number)?;
         let Some(proposal) = found else { return Ok(None) };
         if !inbox::is_visible(reading, &proposal)? {
@@ -27,7 +27,7 @@ impl View for ProposalPage {
         }
         let is_open = proposal.status == ProposalStatus::Open;
         let writer = reading.about.skill_writer.as_ref().filter(|_| is_open);
-        let known = writer.map(|writer| writer.known(&proposal));
+        let known = writer.map(|writer| writer.find_draft(&proposal));
         let decides = is_open && reading.user.access == Access::Admin;
         let trial = reading.trials.of(&proposal);
         let draft = known.as_ref().and_then(|known| known.as_ref().ok()?.as_ref());
@@ -84,8 +84,8 @@ fn actions(
     html! {
         @match known {
             Some(Ok(Some(draft))) => {
-                (accept("Try it and write it", &draft.mark(), false, "small primary"))
-                (accept("… and commit it", &draft.mark(), true, "small"))
+                (accept("Try and write", &draft.mark(), false, "small primary"))
+                (accept("Try, write and commit", &draft.mark(), true, "small"))
             },
             Some(Ok(None)) => (Action { label: "Have it drafted", path: path("draft"), body: json!({}), class: "small primary" }.button()),
             Some(Err(_)) | None => {},
@@ -107,7 +107,7 @@ fn head(proposal: &Proposal, actions: Option<&Markup>) -> Markup {
                 div.controls { @if let Some(actions) = actions { (actions) } }
             }
             div.page-facts {
-                span.chip.(tone.class()) { (proposal.status) }
+                (pieces::chip(tone, &proposal.status.to_string()))
                 span.fact { "for " code.path { (shown_line(&proposal.project)) } }
                 span.fact { "proposed " (pieces::time(proposal.made_at)) }
             }

@@ -26,21 +26,26 @@ fn message(session: SessionId, queued: &Queued, at: usize, count: usize) -> Mark
     };
     html! {
         section.queued aria-label="A message that waits" {
-            p.queued-head { span.chip { @if at == 0 { "Next" } @else { "Waits" } } }
-            p.queued-text dir="auto" { (shown(&queued.text)) }
+            div.queued-head {
+                span.chip { @if at == 0 { "Next" } @else { "Waits" } }
+                p.queued-text dir="auto" { (shown(&queued.text)) }
+            }
+            @if !queued.pictures.is_empty() {
+                p.queued-text { @for picture in &queued.pictures { span.chip { (shown_line(&picture.name)) } } }
+            }
             @if let Some(problem) = &queued.problem { p.note.warn { span { "Not sent: " (shown_line(problem)) } } }
-            div.answers {
+            div.queued-actions {
                 (button("Send now", "POST", &format!("{path}/send"), &json!({})))
                 @if at > 0 { (button("Up", "PATCH", &path, &json!({ "place": at }))) }
                 @if at + 1 < count { (button("Down", "PATCH", &path, &json!({ "place": at + 2 }))) }
                 (button("Remove", "DELETE", &path, &Value::Null))
-            }
-            details id=(format!("edit-{}", queued.id)) {
-                summary { "Edit" }
-                form.own-words data-change=(path) data-was=(queued.text) {
-                    label.visually-hidden for=(format!("text-{}", queued.id)) { "Message" }
-                    textarea.field id=(format!("text-{}", queued.id)) name="text" rows="2" { (queued.text) }
-                    button type="submit" { "Save" }
+                details id=(format!("edit-{}", queued.id)) {
+                    summary.button.small { "Edit" }
+                    form.own-words data-change=(path) data-was=(queued.text) {
+                        label.visually-hidden for=(format!("text-{}", queued.id)) { "Message" }
+                        textarea.field id=(format!("text-{}", queued.id)) name="text" rows="2" { (queued.text) }
+                        button type="submit" { "Save" }
+                    }
                 }
             }
         }

@@ -10,16 +10,25 @@ use windlass_term::numbers;
 
 use super::live::{Fragment, PageContent};
 use super::pieces::{self, Action, Tone};
-use super::view::{Reading, View};
+use super::view::{PageSources, View};
+
+/// Schedules that have ended and are shown, the newest.
+const ENDED: usize = 20;
 
 pub struct SchedulesPage;
 
 impl View for SchedulesPage {
-    fn content(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
+    fn content(&mut self, reading: &PageSources<'_>) -> Result<Option<PageContent>, Error> {
         let rows = reading.coordinator.schedules().list()?;
         let rows = rows.iter().filter(|row| reading.user.may_see(row.schedule.user_id.as_deref()));
-        let fragments: Vec<Fragment> =
-            rows.map(|one| Fragment::new(one.schedule.id.to_string(), row(one))).collect();
+        let (ended, live): (Vec<_>, Vec<_>) =
+            rows.partition(|row| row.state == ScheduleState::Ended);
+        let hidden = ended.len().saturating_sub(ENDED);
+        let fragments: Vec<Fragment> = live
+            .into_iter()
+            .chain(ended.into_iter().rev().take(ENDED))
+            .map(|one| Fragment::new(one.schedule.id.to_string(), row(one)))
+            .collect();
         let none = fragments.is_empty();
         Ok(Some(
             PageContent::new("Schedules")
@@ -28,7 +37,10 @@ impl View for SchedulesPage {
                         (pieces::nothing("Nothing is scheduled", html! { "Make one with " code { "windlass schedule add" } "." }))
                     }
                 })
-                .with_list("schedules", fragments),
+                .with_list("schedules", fragments)
+                .with_fragment("ended", html! {
+                    @if hidden > 0 { p.earlier { (numbers::plural(hidden, "older schedule")) " that ended: not shown." } }
+                }),
         ))
     }
 
@@ -37,6 +49,7 @@ impl View for SchedulesPage {
             header.page-head { div.page-title { h1 { "Schedules" } } }
             (live.place("no-schedules"))
             div.rows { (live.place("schedules")) }
+            (live.place("ended"))
         }
     }
 }
@@ -60,11 +73,10 @@ pub fn row(row: &ScheduleRow) -> Markup {
             span.row-main {
                 span.row-title dir="auto" { (schedule.action) ": " (what) }
                 span.row-sub {
-                    span { (rhythm(&schedule.rhythm)) }
+                    span { (rhythm(&schedule.rhythm)) @if has_time_of_day(&schedule.rhythm) { " (" (shown_line(&schedule.time_zone)) ")" } }
                     @if let Some(next) = &row.next_at { span { "next " (pieces::time(next.timestamp())) } }
                     @if let Some(last) = row.last_at { span { "last " (pieces::time(last)) } }
                     span { (numbers::plural(row.runs, "run")) @if row.missed > 0 { ", " (row.missed) " missed" } }
-                    span { (shown_line(&schedule.time_zone)) }
                     @if let Some(task) = schedule.task_id { a href=(format!("/tasks/{task}")) { "task" } }
                     @if let Some(reason) = &row.ended_reason { span { (shown_line(reason)) } }
                 }
@@ -74,8 +86,19 @@ pub fn row(row: &ScheduleRow) -> Markup {
                 ScheduleState::Paused => (action("Resume", "resume")),
                 ScheduleState::Ended => {},
             }
+            @if row.state != ScheduleState::Ended {
+                button.small.danger type="button" data-post=(format!("/v1/schedules/{}", schedule.id)) data-method="DELETE" data-body="null" { "Remove" }
+            }
             span.chip.(tone.class()) { (words) }
         }
+    }
+}
+
+/// Whether it depends on a time zone when it happens.
+const fn has_time_of_day(rhythm: &Rhythm) -> bool {
+    match rhythm {
+        Rhythm::Every { .. } => false,
+        Rhythm::Cron { .. } | Rhythm::Daily { .. } | Rhythm::Once { .. } => true,
     }
 }
 

@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use maud::{Markup, html};
 use serde_json::{Value, json};
-use windlass_coordinator::Error;
 use windlass_coordinator::views::{Filter, OpenQuestion, TaskView};
+use windlass_coordinator::{Error, SkillCommand};
 use windlass_core::axes::Axes;
 use windlass_core::id::{CallId, QuestionId, SessionId, TaskId};
 use windlass_core::plan::{StepStatus, WorkingPlan};
@@ -18,14 +18,19 @@ use super::conversation::{Body, Conversation, Doing};
 use super::drafts::Purpose;
 use super::entry::{self, Around};
 use super::live::{Fragment, PageContent};
-use super::pieces::{self, Action};
+use super::mode::Mode;
+use super::pieces::{self, Action, Tone};
 use super::previews::Partial;
-use super::question::{self, AskedCall};
-use super::view::{Query, Reading, View};
-use super::{layout, mode, processes, queue};
+use super::question;
+use super::view::{PageSources, Query, View};
+use super::{layout, processes, queue};
+use crate::auth::Access;
 
 /// Entries that are shown at first; the rest is a link away.
 const WINDOW: usize = 200;
+
+/// Tasks that are named beside the conversation.
+const TASKS: usize = 20;
 
 /// The longest address that is linked to.
 const MAX_ADDRESS: usize = 4000;
@@ -37,6 +42,10 @@ pub struct SessionPage {
     window: usize,
     /// A text to begin with: a link's, which is never sent without a person, or the reader's draft.
     prefill: String,
+    /// The skills that the reader may call, read once.
+    skills: Option<Vec<SkillCommand>>,
+    /// Who reads it, and so what is offered.
+    access: Access,
     /// Whether the reader has opened what is beside the conversation.
     shows_side: bool,
     /// The tasks, oldest first.
@@ -48,9 +57,13 @@ struct Drawn<'a> {
     id: SessionId,
     /// The axes of the session; a task takes them over at its next step.
     axes: Axes,
+    may_change: bool,
+    offers_unrestricted: bool,
     active: Option<&'a TaskView>,
     views: &'a [TaskView],
     questions: &'a [OpenQuestion],
+    /// The sub-agents of tasks that wait for some, and where each stands.
+    sub_agents: &'a HashMap<TaskId, (&'static str, Tone)>,
     partial: Option<Partial>,
     role: Option<Role>,
     /// Whether a commitment is claimed for it.
@@ -61,11 +74,19 @@ impl SessionPage {
     pub fn new(id: SessionId, query: &Query<'_>) -> Self {
         let window = query.get("entries").parse().unwrap_or(WINDOW).clamp(WINDOW, 100_000);
         let prefill = query.get("prompt");
-        Self { id, window, prefill, shows_side: false, tasks: Vec::new() }
+        Self {
+            id,
+            window,
+            prefill,
+            skills: None,
+            access: Access::Viewer,
+            shows_side: false,
+            tasks: Vec::new(),
+        }
     }
 
     /// Folds what was committed since the last time.
-    fn catch_up(&mut self, reading: &Reading<'_>, tasks: &[TaskView]) -> Result<(), Error> {
+    fn catch_up(&mut self, reading: &PageSources<'_>, tasks: &[TaskView]) -> Result<(), Error> {
         for view in tasks {
             let id = view.row.id;
             if !self.tasks.iter().any(|(known, _)| *known == id) {
@@ -77,7 +98,7 @@ impl SessionPage {
                 continue;
             }
             let mut feed = reading.coordinator.feed().follow(id, conversation.seq);
-            while let Some(record) = feed.committed()? {
+            while let Some(record) = feed.next_committed()? {
                 conversation.apply(&record);
             }
         }
@@ -88,7 +109,7 @@ impl SessionPage {
     /// open then, and does not look as if it had been answered.
     fn open_questions(
         &self,
-        reading: &Reading<'_>,
+        reading: &PageSources<'_>,
         views: &[TaskView],
     ) -> Result<Vec<OpenQuestion>, Error> {
         let mut questions = Vec::new();
@@ -96,10 +117,24 @@ impl SessionPage {
             let task = view.row.id;
             let is_asking = |(id, one): &(TaskId, Conversation)| *id == task && one.is_asking();
             if !view.questions.is_empty() || self.tasks.iter().any(is_asking) {
-                questions.extend(reading.coordinator.inbox().below(task)?);
+                questions.extend(reading.coordinator.inbox().open_in_tree(task)?);
             }
         }
         Ok(questions)
+    }
+
+    /// Where the sub-agents stand that some task waits for.
+    fn sub_agents(
+        &self,
+        reading: &PageSources<'_>,
+    ) -> Result<HashMap<TaskId, (&'static str, Tone)>, Error> {
+        let mut standings = HashMap::new();
+        for (task, _) in self.tasks.iter().filter(|(_, one)| one.waits_for_sub_agents()) {
+            let below = Filter { root: Some(*task), ..Filter::default() };
+            let views = reading.coordinator.tasks().list_without_journals(&below)?;
+            standings.extend(views.iter().map(|view| (view.row.id, pieces::standing(view))));
+        }
+        Ok(standings)
     }
 
     /// The newest entries of all tasks, oldest first, and how many there are in all.
@@ -120,8 +155,17 @@ impl SessionPage {
             skip -= from;
             let calls = asked_calls(conversation);
             let call = |id: CallId| calls.get(&id).cloned();
-            let around = Around { is_open: &is_open, has_ended, call: &call };
-            let depends = |body: &Body| matches!(body, Body::Question(_));
+            let workspace = view.map_or("", |view| view.row.workspace.as_str());
+            let sub_agent = |id: TaskId| drawn.sub_agents.get(&id).copied();
+            let around = Around {
+                is_open: &is_open,
+                has_ended,
+                call: &call,
+                workspace,
+                sub_agent: &sub_agent,
+            };
+            let depends =
+                |body: &Body| matches!(body, Body::Question(_) | Body::SubAgent { end: None, .. });
             fragments
                 .extend(conversation.fragments(from, depends, |one| entry::draw(one, &around)));
         }
@@ -149,42 +193,53 @@ fn asked_calls(conversation: &Conversation) -> HashMap<CallId, (String, Value)> 
 }
 
 impl View for SessionPage {
-    fn content(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
+    fn content(&mut self, reading: &PageSources<'_>) -> Result<Option<PageContent>, Error> {
         let session = reading.coordinator.sessions().view(self.id)?;
         if session.tasks.is_empty() || !reading.may_see_session(self.id)? {
             return Ok(None);
         }
+        self.access = reading.user.access;
         if self.prefill.is_empty() {
             self.prefill = reading.drafts.read(&reading.user.name, Purpose::Session(self.id));
         }
         let panel = Purpose::Panel(self.id);
         self.shows_side = !reading.drafts.read(&reading.user.name, panel).is_empty();
         let filter = Filter { session: Some(self.id), roots: true, ..Filter::default() };
-        let mut views = reading.coordinator.tasks().glance(&filter)?;
+        let mut views = reading.coordinator.tasks().list_without_journals(&filter)?;
         views.reverse();
+        if self.skills.is_none() {
+            let workspace = views.last().map(|view| view.row.workspace.as_str());
+            self.skills = Some(reading.coordinator.skills(workspace)?);
+        }
         self.catch_up(reading, &views)?;
         let active = views.last();
         let questions = self.open_questions(reading, &views)?;
+        let sub_agents = self.sub_agents(reading)?;
         let partial = active.and_then(|view| reading.previews.of(view.row.id));
         let state = reading.coordinator.session(self.id).state()?;
-        let has_claim = !reading.coordinator.commitments().held_in(self.id)?.is_empty();
+        let has_claim = !reading.coordinator.commitments().claimed_in(self.id)?.is_empty();
         let (views, questions) = (views.as_slice(), questions.as_slice());
         let drawn = Drawn {
             id: self.id,
             axes: state.axes,
+            may_change: reading.may_change(),
+            offers_unrestricted: reading.coordinator.limits().unrestricted,
             role: state.role,
             has_claim,
             active,
             views,
             questions,
+            sub_agents: &sub_agents,
             partial,
         };
         let (log, _) = self.log(&drawn);
         let current = self.tasks.last().map(|(_, conversation)| conversation);
-        let title = views.first().map(|view| pieces::goal_line(&view.row.goal));
+        let title = active.zip(views.first());
+        let title = title.map(|(active, first)| pieces::title(active, &first.row.goal));
         Ok(Some(
             PageContent::new(title.unwrap_or_default())
                 .with_fragment("head", head(&drawn, current))
+                .with_fragment("bar", bar(&drawn))
                 .with_list("log", log)
                 .with_fragment("tail", tail(&drawn, current))
                 .with_list("asks", asks(&drawn))
@@ -197,13 +252,17 @@ impl View for SessionPage {
         html! {
             div.session.show-side[self.shows_side] {
                 (live.place("head"))
+                (live.place("bar"))
                 div.columns {
                     section.conversation aria-label="Conversation" {
+                        h2.visually-hidden { "Conversation" }
                         (live.place("log"))
                         (live.place("tail"))
                         (live.place("asks"))
                         (live.place("queue"))
-                        (layout::composer(&self.id.to_string(), &self.prefill))
+                        @if self.access > Access::Viewer {
+                            (layout::composer(&self.id.to_string(), &self.prefill, &layout::commands(self.access, self.skills.as_deref().unwrap_or_default())))
+                        }
                     }
                     aside aria-label="About this session" { (live.place("side")) }
                 }
@@ -231,11 +290,9 @@ fn head(drawn: &Drawn<'_>, current: Option<&Conversation>) -> Markup {
         header.page-head {
             div.page-title {
                 h1 dir="auto" { (pieces::goal_line(&first.row.goal)) }
-                div.controls { (controls(active)) (duplicate(&first.row.goal)) }
+                @if drawn.may_change { div.controls { (duplicate(&first.row.goal)) } }
             }
             div.page-facts {
-                (pieces::status_chip(active))
-                (mode::chip(drawn.id, &drawn.axes, drawn.role, drawn.has_claim))
                 button.small.toggle-side type="button" data-toggle-side=(format!("panel-{}", drawn.id)) { "Plan and details" }
                 @if let Some(gauge) = current.and_then(Conversation::gauge) { (pieces::gauge(&gauge)) }
                 span.fact title="Cost of this session" { (pieces::spent(cost, tokens)) }
@@ -243,6 +300,26 @@ fn head(drawn: &Drawn<'_>, current: Option<&Conversation>) -> Markup {
                 @let next = pieces::next_words(&active.next_action());
                 @if !next.0.is_empty() { span.fact.next { "next: " (next) } }
             }
+        }
+    }
+}
+
+/// What stays in sight however long the conversation is: where the session stands, its mode, what can be done (MS-002).
+fn bar(drawn: &Drawn<'_>) -> Markup {
+    let Some(active) = drawn.active else { return html! {} };
+    let mode = Mode {
+        session: drawn.id,
+        axes: &drawn.axes,
+        role: drawn.role,
+        has_claim: drawn.has_claim,
+        may_change: drawn.may_change,
+        offers_unrestricted: drawn.offers_unrestricted,
+    };
+    html! {
+        div.session-bar data-state=(pieces::standing(active).1.class()) {
+            (pieces::status_chip(active))
+            (mode.draw())
+            div.controls { (controls(active)) }
         }
     }
 }
@@ -323,11 +400,9 @@ fn asks(drawn: &Drawn<'_>) -> Vec<Fragment> {
     let is_own = |task: TaskId| drawn.views.iter().any(|view| view.row.id == task);
     let below = drawn.questions.iter().filter(|open| !is_own(open.row.task));
     let draw = |open: &OpenQuestion| {
-        let call = open.call.as_ref();
-        let call = call.map(|call| AskedCall { tool: &call.tool, arguments: &call.arguments });
         html! {
             @if let Some(label) = &open.label { p.asker { "Sub-agent " strong { (shown_line(label)) } } }
-            (question::open(&open.row.question, call))
+            (question::asked(open))
         }
     };
     below.map(|open| Fragment::new(open.row.question.id.to_string(), draw(open))).collect()
@@ -391,10 +466,11 @@ fn task_card(active: &TaskView, views: &[TaskView]) -> Markup {
             h2 { @if views.len() > 1 { "Tasks" span.count { (views.len()) } } @else { "Task" } }
             @if views.len() > 1 {
                 ul.tasks {
-                    @for view in views.iter().rev().take(20) {
+                    @for view in views.iter().rev().take(TASKS) {
                         li { (pieces::status_chip(view)) a href=(format!("/tasks/{}", view.row.id)) { (pieces::goal_line(&view.row.goal)) } }
                     }
                 }
+                @if views.len() > TASKS { p.hint { "The newest " (TASKS) " are shown." } }
             } @else {
                 p { a href=(format!("/tasks/{}", row.id)) { "Timeline, events and outputs" } }
             }

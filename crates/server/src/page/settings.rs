@@ -5,13 +5,16 @@ use windlass_coordinator::Error;
 use windlass_core::shown::shown_line;
 
 use super::live::PageContent;
-use super::view::{Reading, View};
+use super::view::{PageSources, View};
 use crate::about::Setting;
+
+/// Settings whose value is as good as a key: whoever knows where notices go can read and send them.
+const HIDDEN: &[&str] = &["server.notify_url"];
 
 pub struct SettingsPage;
 
 impl View for SettingsPage {
-    fn content(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
+    fn content(&mut self, reading: &PageSources<'_>) -> Result<Option<PageContent>, Error> {
         let live = PageContent::new("Settings");
         Ok(Some(live.with_fragment("settings", draw(&reading.about.settings, reading))))
     }
@@ -19,8 +22,8 @@ impl View for SettingsPage {
     fn frame(&self, live: &PageContent) -> Markup {
         html! {
             header.page-head {
-                div.page-title { h1 { "Settings" } div.controls { button type="button" data-post="/v1/logout" data-body="{}" data-then="/login" { "Sign out" } } }
-                p.page-facts { "As this server was started. Change them with " code { "windlass config set" } " or in a file, and start it again." }
+                div.page-title { h1 { "Settings" } div.controls { button type="button" data-post="/v1/logout" data-own data-body="{}" data-then="/login" { "Sign out" } } }
+                p.hint { "As this server was started. Change them with " code { "windlass config set" } " or in a file, and start it again." }
             }
             (live.place("settings"))
         }
@@ -28,7 +31,7 @@ impl View for SettingsPage {
 }
 
 /// The settings by table, those that somebody has set first in sight.
-fn draw(settings: &[Setting], reading: &Reading<'_>) -> Markup {
+fn draw(settings: &[Setting], reading: &PageSources<'_>) -> Markup {
     let table = |setting: &Setting| setting.key.split('.').next().unwrap_or_default().to_owned();
     html! {
         @for group in settings.chunk_by(|one, other| table(one) == table(other)) {
@@ -37,7 +40,7 @@ fn draw(settings: &[Setting], reading: &Reading<'_>) -> Markup {
                 @for setting in group {
                     div.row.setting {
                         code { (shown_line(&setting.key)) }
-                        span dir="auto" { (shown_line(&setting.value)) }
+                        span dir="auto" { (value(setting)) }
                         span.chip.info[setting.source != "default"] { (shown_line(&setting.source)) }
                     }
                 }
@@ -46,4 +49,9 @@ fn draw(settings: &[Setting], reading: &Reading<'_>) -> Markup {
         h2 { "You" }
         div.rows { div.row.setting { span { "Signed in as" } span { (shown_line(&reading.user.name)) } span.chip { (reading.user.access) } } }
     }
+}
+
+fn value(setting: &Setting) -> String {
+    let is_hidden = setting.source != "default" && HIDDEN.contains(&setting.key.as_str());
+    if is_hidden { "set (hidden)".to_owned() } else { shown_line(&setting.value) }
 }

@@ -5,14 +5,14 @@ use windlass_coordinator::Error;
 use windlass_core::shown::{shown, shown_line};
 
 use super::live::{Fragment, PageContent};
-use super::view::{Reading, View};
+use super::view::{PageSources, View};
 use super::{markdown, pieces};
 use crate::about::Skill;
 
 pub struct SkillsPage;
 
 impl View for SkillsPage {
-    fn content(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
+    fn content(&mut self, reading: &PageSources<'_>) -> Result<Option<PageContent>, Error> {
         let list = (reading.about.skills)();
         let none = list.skills.is_empty();
         let skills = list.skills.iter();

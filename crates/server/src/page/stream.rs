@@ -21,7 +21,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use windlass_coordinator::FastPollGuard;
 
 use super::live::{PageContent, SentContent};
-use super::view::{self, Reading, View};
+use super::view::{self, PageSources, View};
 use super::{assets, layout};
 use crate::auth::User;
 use crate::problem::Problem;
@@ -113,7 +113,7 @@ impl Connection {
         changes.mark_changed();
         Self {
             changes,
-            _fast_poll: state.coordinator.feed().watch_closely(),
+            _fast_poll: state.coordinator.feed().fast_poll(),
             queues: state.queues.changes(),
             trials: state.trials.changes(),
             state,
@@ -142,7 +142,7 @@ impl Connection {
             let is_stale = self.pages.iter().any(|page| page.is_stale);
             let look = self.drawn_at + if is_stale { TRY_AGAIN } else { LOOK_AGAIN };
             tokio::select! {
-                () = self.state.events.stopped() => return None,
+                () = self.state.events.wait_for_stop() => return None,
                 () = sleep_until(self.until) => {
                     self.is_over = true;
                     self.ready.push_back(Event::default().event("again").data("{}"));
@@ -213,7 +213,7 @@ pub async fn draw(
     let (checkup, queues) = (state.checkup.clone(), state.queues.clone());
     let trials = state.trials.clone();
     let read = move |coordinator: &windlass_coordinator::Coordinator| {
-        let reading = Reading {
+        let reading = PageSources {
             coordinator,
             previews: &previews,
             drafts: &drafts,

@@ -2,22 +2,27 @@
 
 use maud::{Markup, html};
 use windlass_coordinator::Error;
-use windlass_coordinator::views::{Filter, TaskView};
+use windlass_coordinator::views::{Filter, TaskDetails, TaskView};
+use windlass_core::command::TaskResult;
 use windlass_core::event::{Event, Record};
 use windlass_core::id::TaskId;
 use windlass_core::outcome::CallEnding;
-use windlass_core::shown::{shown, shown_line};
-use windlass_term::{event_lines, numbers, strip_controls};
+use windlass_core::shown::shown_line;
+use windlass_term::{event_lines, numbers};
 
 use super::conversation::Conversation;
+use super::drafts::Purpose;
 use super::live::{Fragment, PageContent};
-use super::view::{Query, Reading, View};
-use super::{diff, markdown, pieces, processes, session, timeline};
+use super::view::{PageSources, Query, View};
+use super::{deliverable, diff, entry, markdown, pieces, processes, session, timeline};
 
 /// Events of one page.
 const EVENTS: usize = 300;
 /// Columns of an event's words.
 const WORDS: usize = 200;
+/// Lines of a file's changes that are shown at once, and at most.
+const DIFF_LINES: usize = 1500;
+const MAX_DIFF_LINES: usize = 50_000;
 /// The largest zoom of a timeline.
 const MAX_ZOOM: u32 = 32;
 
@@ -50,8 +55,12 @@ pub struct TaskPage {
     tab: Tab,
     zoom: u32,
     failed_only: bool,
-    /// Events before this one.
-    before: Option<u64>,
+    /// Lines of a file's changes that are shown.
+    diff_lines: usize,
+    /// The event that the shown ones are around; the newest are shown without.
+    at: Option<u64>,
+    /// The reader's comments on the changes that are not sent yet.
+    comments: String,
     records: Vec<Record>,
     conversation: Conversation,
 }
@@ -63,22 +72,28 @@ impl TaskPage {
             tab,
             zoom: query.get("zoom").parse().unwrap_or(1).clamp(1, MAX_ZOOM),
             failed_only: query.get("failed") == "1",
-            before: query.get("before").parse().ok(),
+            diff_lines: if query.get("whole") == "1" { MAX_DIFF_LINES } else { DIFF_LINES },
+            at: query.get("at").parse().ok(),
+            comments: String::new(),
             records: Vec::new(),
             conversation: Conversation::default(),
         }
     }
 
-    fn catch_up(&mut self, reading: &Reading<'_>) -> Result<(), Error> {
+    fn catch_up(&mut self, reading: &PageSources<'_>) -> Result<(), Error> {
         let mut feed = reading.coordinator.feed().follow(self.id, self.conversation.seq);
-        while let Some(record) = feed.committed()? {
+        while let Some(record) = feed.next_committed()? {
             self.conversation.apply(&record);
             self.records.push(record);
         }
         Ok(())
     }
 
-    fn tab_content(&self, reading: &Reading<'_>, live: PageContent) -> Result<PageContent, Error> {
+    fn tab_content(
+        &self,
+        reading: &PageSources<'_>,
+        live: PageContent,
+    ) -> Result<PageContent, Error> {
         Ok(match self.tab {
             Tab::Timeline => {
                 let now = reading.coordinator.now();
@@ -96,7 +111,10 @@ impl TaskPage {
             Tab::Events => live.with_list("events", self.events()),
             Tab::Changes => {
                 let files = reading.coordinator.artifacts().changes().of(self.id)?;
-                live.with_fragment("changes", changes(&files))
+                live.with_fragment("changes-head", changes_head(files.is_empty())).with_list(
+                    "changes",
+                    files.iter().map(|file| self.changed_file(file)).collect(),
+                )
             }
             Tab::Outputs => {
                 let outputs = reading.coordinator.artifacts().outputs().of(self.id)?;
@@ -104,48 +122,90 @@ impl TaskPage {
             }
             Tab::Result => {
                 let details = reading.coordinator.tasks().details(self.id)?;
-                live.with_fragment("result", result(&details))
+                live.with_fragment("result", result(self.id, &details))
             }
         })
     }
 
+    /// The events of the window, and how many there are on either side of it.
     fn events(&self) -> Vec<Fragment> {
         let wanted = |record: &&Record| !self.failed_only || is_failure(&record.event);
-        let before = self.before.unwrap_or(u64::MAX);
-        let found: Vec<&Record> =
-            self.records.iter().filter(|one| one.seq < before).filter(wanted).collect();
-        let hidden = found.len().saturating_sub(EVENTS);
+        let found: Vec<&Record> = self.records.iter().filter(wanted).collect();
+        let (from, to) = window(&found, self.at);
         let mut fragments = Vec::new();
-        if let Some(first) = found.get(hidden).filter(|_| hidden > 0) {
-            let link =
-                format!("?before={}{}", first.seq, if self.failed_only { "&failed=1" } else { "" });
-            fragments.push(Fragment::new(
-                "earlier",
-                html! {
-                    p.earlier { (hidden) " earlier events. " a href=(link) { "Show them" } }
-                },
-            ));
+        if let Some(next) = found[..from].last() {
+            fragments.push(self.more("earlier", from, next.seq));
         }
         fragments.extend(
-            found[hidden..].iter().map(|one| Fragment::new(format!("e{}", one.seq), event(one))),
+            found[from..to].iter().map(|one| Fragment::new(format!("e{}", one.seq), event(one))),
         );
+        if let Some(next) = found[to..].first() {
+            fragments.push(self.more("later", found.len() - to, next.seq));
+        }
         fragments
+    }
+
+    /// One file and its diff: a piece of its own, so that an edit of another leaves it as it is.
+    fn changed_file(&self, one: &windlass_coordinator::views::FileDiff) -> Fragment {
+        let content = html! {
+            section.file {
+                h2.path {
+                    (shown_line(&one.file.path))
+                    @if let Some((added, removed)) = one.file.lines {
+                        span.lines { span.t-good { "+" (added) } " " span.t-bad { "−" (removed) } }
+                    }
+                    @if one.file.is_new { span.tag { "new" } }
+                }
+                @if let Some(text) = one.diff.as_ref().filter(|_| one.file.path.ends_with(".md")) {
+                    details.preview id=(format!("preview-{}", one.file.path)) {
+                        summary { "Preview" }
+                        (markdown::render(&diff::after(text)))
+                    }
+                }
+                @match &one.diff {
+                    Some(text) => (diff::commentable(text, &one.file.path, self.diff_lines)),
+                    None => p.hint { "Not shown: it is not text, is too large, or is no longer kept." },
+                }
+            }
+        };
+        Fragment::new(format!("file-{}", one.file.path), content)
+    }
+
+    /// A part of the journal that is not loaded never looks as if there were nothing.
+    fn more(&self, side: &'static str, count: usize, seq: u64) -> Fragment {
+        let failed = if self.failed_only { "&failed=1" } else { "" };
+        let content = html! {
+            p.earlier { (numbers::plural(count, &format!("{side} event"))) ". " a href=(format!("?at={seq}{failed}")) { "Show them" } }
+        };
+        Fragment::new(side, content)
     }
 }
 
+/// Where the events around one begin and end; the newest without one.
+fn window(found: &[&Record], at: Option<u64>) -> (usize, usize) {
+    let to = at.map_or(found.len(), |at| {
+        let behind = found.partition_point(|record| record.seq <= at);
+        (behind + EVENTS / 2).clamp(EVENTS.min(found.len()), found.len())
+    });
+    (to.saturating_sub(EVENTS), to)
+}
+
 impl View for TaskPage {
-    fn content(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
+    fn content(&mut self, reading: &PageSources<'_>) -> Result<Option<PageContent>, Error> {
         let Some(row) = reading.coordinator.tasks().get(self.id)? else { return Ok(None) };
         if !reading.may_see_session(row.session_id)? {
             return Ok(None);
         }
         self.catch_up(reading)?;
+        if self.tab == Tab::Changes {
+            self.comments = reading.drafts.read(&reading.user.name, Purpose::Review(self.id));
+        }
         let tree = Filter { root: Some(row.root_id), ..Filter::default() };
-        let views = reading.coordinator.tasks().glance(&tree)?;
+        let views = reading.coordinator.tasks().list_without_journals(&tree)?;
         let Some(view) = views.iter().find(|view| view.row.id == self.id) else { return Ok(None) };
         let children = views.iter().filter(|one| one.row.parent_id == Some(self.id));
         let children: Vec<&TaskView> = children.collect();
-        let live = PageContent::new(pieces::goal_line(&view.row.goal))
+        let live = PageContent::new(pieces::title(view, &view.row.goal))
             .with_fragment("head", head(view, &self.conversation, &children))
             .with_fragment("processes", {
                 let partial = reading.previews.of(self.id);
@@ -185,7 +245,10 @@ impl View for TaskPage {
                 @match self.tab {
                     Tab::Timeline => (live.place("timeline")),
                     Tab::Events => div.events { (live.place("events")) },
-                    Tab::Changes => div data-review=(self.id) { (live.place("changes")) },
+                    Tab::Changes => div data-review=(self.id) data-comments=(self.comments) {
+                        (live.place("changes-head"))
+                        (live.place("changes"))
+                    },
                     Tab::Outputs => (live.place("outputs")),
                     Tab::Result => (live.place("result")),
                 }
@@ -199,16 +262,18 @@ fn head(view: &TaskView, conversation: &Conversation, children: &[&TaskView]) ->
     html! {
         header.page-head {
             div.page-title { h1 dir="auto" { (pieces::goal_line(&row.goal)) } div.controls { (session::controls(view)) } }
-            div.page-facts {
+            div.page-facts data-state=(pieces::standing(view).1.class()) {
                 (pieces::status_chip(view))
                 span.chip.axes { (pieces::axes_words(&row.axes)) }
                 @if let Some(gauge) = conversation.gauge() { (pieces::gauge(&gauge)) }
                 span.fact { (pieces::spent(view.cost_usd, row.usage.total_tokens)) }
                 span.fact { (numbers::count(row.usage.total_tokens)) " tokens" }
                 @if let Some(model) = &row.model { span.fact.model { (shown_line(model)) } }
-                a.fact href=(format!("/sessions/{}", row.session_id)) { "Conversation" }
-                a.fact href=(format!("/v1/tasks/{}/trace", row.id)) download { "Trace" }
-                @if let Some(parent) = row.parent_id { a.fact href=(format!("/tasks/{parent}")) { "Parent task" } }
+                span.links {
+                    a href=(format!("/sessions/{}", row.session_id)) { "Conversation" }
+                    a href=(format!("/v1/tasks/{}/trace", row.id)) download { "Trace" }
+                    @if let Some(parent) = row.parent_id { a href=(format!("/tasks/{parent}")) { "Parent task" } }
+                }
             }
             @if !children.is_empty() {
                 p.page-facts { "Sub-agents:"
@@ -233,12 +298,22 @@ fn event(record: &Record) -> Markup {
                 span.seq { (record.seq) }
                 (pieces::time(record.at))
                 span.kind { (kind) }
-                span.words dir="auto" { (event_lines::words(&record.event, WORDS)) }
+                span.words dir="auto" { (pieces::with_code(&without_ids(&event_lines::words(&record.event, WORDS)))) }
             }
-            p.permalink { a href=(format!("#e{}", record.seq)) { "Link to this event" } }
+            p.permalink { a href=(format!("?at={0}#e{0}", record.seq)) { "Link to this event" } }
             pre tabindex="0" { (windlass_core::shown::shown_json(&pretty().unwrap_or_default())) }
         }
     }
+}
+
+/// The words of an event without the ids of calls, which stand in the event itself.
+fn without_ids(words: &str) -> String {
+    let is_id = |word: &&str| {
+        let rest = word.strip_prefix("call_").unwrap_or_default();
+        rest.len() == 26 && rest.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    };
+    let kept: Vec<&str> = words.split(' ').filter(|word| !is_id(word)).collect();
+    kept.join(" ").trim_end().to_owned()
 }
 
 /// Whether an event is about something that went wrong.
@@ -255,37 +330,13 @@ fn is_failure(event: &Event) -> bool {
     }
 }
 
-fn changes(files: &[windlass_coordinator::views::FileDiff]) -> Markup {
-    if files.is_empty() {
-        return pieces::nothing(
-            "No files were changed",
-            html! { "What commands change is not seen here." },
-        );
+/// What stands above the changed files, or in their place.
+fn changes_head(is_empty: bool) -> Markup {
+    if is_empty {
+        let words = html! { "Changes that commands make are not listed here." };
+        return pieces::nothing("No files were changed", words);
     }
-    html! {
-        p.hint { "Press + beside a line to comment on it. Your comments become the next message." }
-        @for one in files {
-            section.file {
-                h2.path {
-                    (shown_line(&one.file.path))
-                    @if let Some((added, removed)) = one.file.lines {
-                        span.lines { span.t-good { "+" (added) } " " span.t-bad { "−" (removed) } }
-                    }
-                    @if one.file.is_new { span.tag { "new" } }
-                }
-                @if let Some(text) = one.diff.as_ref().filter(|_| one.file.path.ends_with(".md")) {
-                    details.preview id=(format!("preview-{}", one.file.path)) {
-                        summary { "Preview" }
-                        (markdown::render(&diff::after(text)))
-                    }
-                }
-                @match &one.diff {
-                    Some(text) => (diff::commentable(text, &one.file.path)),
-                    None => p.hint { "It is not text, too large, or no longer kept." },
-                }
-            }
-        }
-    }
+    html! { p.hint.comment-hint { "Press + beside a line to comment on it. Your comments become the next message." } }
 }
 
 fn outputs_list(outputs: &[windlass_coordinator::outputs::CallOutput]) -> Markup {
@@ -313,29 +364,29 @@ fn outputs_list(outputs: &[windlass_coordinator::outputs::CallOutput]) -> Markup
     }
 }
 
-fn result(details: &windlass_coordinator::views::TaskDetails) -> Markup {
-    let Some(result) = &details.result else {
-        return pieces::nothing(
-            "No result yet",
-            html! { "It appears when a segment of the task ends." },
-        );
-    };
+/// What a task hands over. Files are published while it works, long before its result.
+fn result(task: TaskId, details: &TaskDetails) -> Markup {
+    let files = &details.state.files.deliverables;
+    html! {
+        @match &details.result {
+            Some(result) => (answer(result)),
+            None => (pieces::nothing("No result yet", html! { "It appears when a segment of the task ends." })),
+        }
+        @for (place, file) in files.values().enumerate() { (deliverable::draw(task, file, &place.to_string())) }
+        @if let Some(plan) = &details.state.plan { (session::plan_card(plan)) }
+        @if let Some(result) = &details.result { (used(result, details)) }
+    }
+}
+
+fn answer(result: &TaskResult) -> Markup {
     html! {
         @if let Some(text) = &result.final_message { section.card { h2 { "Answer" } (markdown::render(text)) } }
-        @if let Some(error) = &result.error_details {
-            section.failure { p.failure-title { (error.error_type) } p dir="auto" { (shown(&error.message)) } }
-        }
-        @for file in details.state.files.deliverables.values() {
-            section.deliverable {
-                p.deliverable-name { span.tag { (file.kind) } " " strong { (shown_line(&file.filepath)) } }
-                p dir="auto" { (shown_line(&file.description)) }
-                @if let Some(content) = &file.content {
-                    @if file.filepath.ends_with(".md") { (markdown::render(content)) }
-                    @else { pre tabindex="0" { (strip_controls(content)) } }
-                }
-            }
-        }
-        @if let Some(plan) = &details.state.plan { (session::plan_card(plan)) }
+        @if let Some(error) = &result.error_details { (entry::failure(error)) }
+    }
+}
+
+fn used(result: &TaskResult, details: &TaskDetails) -> Markup {
+    html! {
         section.card {
             h2 { "Used" }
             dl.facts {
@@ -345,7 +396,21 @@ fn result(details: &windlass_coordinator::views::TaskDetails) -> Markup {
                 dt { "Cached" } dd { (numbers::count(details.cost.cached_tokens)) }
                 dt { "Cost" } dd { (pieces::spent(details.cost.cost_usd, result.usage.total_tokens)) }
                 dt { "Compactions" } dd { (result.usage.compactions) }
+                @if let Some(checkpoint) = &details.view.row.checkpoint_ref { dt { "Last checkpoint" } dd { code { (shown_line(checkpoint)) } } }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_of_calls_are_left_out_of_the_words() {
+        let id = "call_01M7EWF4Y3E0M8H9SCVSWJX75T";
+        assert_eq!(without_ids(&format!("echo one  {id}")), "echo one");
+        assert_eq!(without_ids(&format!("{id} exit 0: one")), "exit 0: one");
+        assert_eq!(without_ids("call_me later"), "call_me later");
     }
 }

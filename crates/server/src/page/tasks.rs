@@ -1,26 +1,25 @@
 //! The overview: every task with its sub-agents as a tree, what waits, what is scheduled.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 
 use maud::{Markup, html};
 use windlass_coordinator::Error;
-use windlass_coordinator::views::{Filter, Overview, TaskView};
+use windlass_coordinator::views::{Filter, ListPlace, ScheduleRow, TaskView};
 use windlass_core::id::TaskId;
+use windlass_core::schedule::ScheduleState;
 use windlass_core::shown::shown_line;
 use windlass_core::status::TaskStatus;
 use windlass_term::numbers;
 
 use super::live::{Fragment, PageContent};
-use super::view::{Query, Reading, View};
-use super::{pieces, schedules};
+use super::view::{PageSources, Query, View};
+use super::{pieces, schedules, workflows};
+use crate::place::{self, Place as _};
 
-/// Tasks that are looked at.
-const LIMIT: usize = 500;
-/// Tasks that are shown.
+/// Tasks that are shown at once.
 const SHOWN: usize = 100;
 
-/// TaskFilter tasks are shown.
+/// Which tasks are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TaskFilter {
     All,
@@ -45,6 +44,10 @@ impl TaskFilter {
         Self::EACH.iter().find(|(_, name, _)| *name == word).map_or(Self::All, |(one, ..)| *one)
     }
 
+    fn name(self) -> &'static str {
+        Self::EACH.iter().find(|(which, ..)| *which == self).map_or("all", |(_, name, _)| name)
+    }
+
     fn has(self, task: &TaskView) -> bool {
         match self {
             Self::All => true,
@@ -55,69 +58,152 @@ impl TaskFilter {
             Self::Failed => task.row.status == TaskStatus::Failed,
         }
     }
+
+    /// The statuses that it lets through; empty for more than that.
+    fn statuses(self) -> Vec<TaskStatus> {
+        match self {
+            Self::Done => vec![TaskStatus::Done],
+            Self::Failed => vec![TaskStatus::Failed],
+            Self::All | Self::Live | Self::Waiting | Self::Stuck => Vec::new(),
+        }
+    }
+
+    /// Whether only the views of tasks say what it lets through. All live tasks are looked at then.
+    const fn is_of_views(self) -> bool {
+        matches!(self, Self::Waiting | Self::Stuck)
+    }
 }
 
 pub struct TasksPage {
     which: TaskFilter,
     search: String,
+    /// The task behind which others are listed; the newest are without.
+    after: Option<ListPlace>,
 }
 
 impl TasksPage {
     pub fn new(query: &Query<'_>) -> Self {
-        Self { which: TaskFilter::read(&query.get("show")), search: query.get("q") }
+        let which = TaskFilter::read(&query.get("show"));
+        let after = ListPlace::read(&query.get("after")).filter(|_| !which.is_of_views());
+        Self { which, search: query.get("q"), after }
     }
 
-    fn wants(&self, task: &TaskView) -> bool {
-        let words = self.search.to_lowercase();
-        let row = &task.row;
-        let is_found = words.is_empty()
-            || row.goal.to_lowercase().contains(&words)
-            || row.workspace.to_lowercase().contains(&words)
-            || row.id.to_string().to_lowercase().ends_with(&words);
-        is_found && self.which.has(task)
+    /// What the store is asked for.
+    fn filter(&self, reading: &PageSources<'_>) -> Filter {
+        let is_live = self.which == TaskFilter::Live || self.which.is_of_views();
+        Filter {
+            roots: true,
+            live: is_live,
+            statuses: self.which.statuses(),
+            text: Some(self.search.clone()).filter(|text| !text.is_empty()),
+            user: reading.user.limited_to(),
+            after: self.after,
+            ..Filter::default()
+        }
+    }
+
+    /// The tasks of the list as trees, and how many older ones the list does not have.
+    fn trees(&self, reading: &PageSources<'_>) -> Result<(Vec<Tree>, usize), Error> {
+        let (tasks, filter) = (reading.coordinator.tasks(), self.filter(reading));
+        let limit = (!self.which.is_of_views()).then_some(SHOWN);
+        let mut trees = Vec::new();
+        let rows = tasks.rows(&Filter { limit, ..filter.clone() })?;
+        for row in &rows {
+            let tree = Filter { root: Some(row.id), ..Filter::default() };
+            let mut views = tasks.list(&tree)?;
+            let root = views.iter().position(|one| one.row.id == row.id);
+            if let Some(root) = root.map(|at| views.remove(at)) {
+                trees.push(Tree::new(root, views));
+            }
+        }
+        let hidden =
+            if limit.is_some() { tasks.count(&filter)?.saturating_sub(rows.len()) } else { 0 };
+        trees.retain(|tree| self.which.has(&tree.root));
+        Ok((trees, hidden))
+    }
+
+    /// The address of the list after a place in it.
+    fn address(&self, place: &str) -> String {
+        let mut query = url::form_urlencoded::Serializer::new(String::new());
+        query.append_pair("show", self.which.name()).append_pair("q", &self.search);
+        if !place.is_empty() {
+            query.append_pair("after", place);
+        }
+        format!("/tasks?{}", query.finish())
+    }
+
+    /// What the list does not have, and where it is.
+    fn older(&self, trees: &[Tree], hidden: usize) -> Markup {
+        let last =
+            trees.last().filter(|_| hidden > 0).map(|tree| place::after_task(&tree.root.row));
+        html! {
+            @if let Some(place) = last {
+                p.earlier { (numbers::plural(hidden, "older task")) ": not shown here. " a href=(self.address(&place)) { "Show them" } }
+            }
+        }
+    }
+
+    fn newer(&self, is_empty: bool) -> Markup {
+        html! {
+            @if self.after.is_some() { p.earlier { "Newer tasks are not shown. " a href=(self.address("")) { "Show the newest" } } }
+            @else if is_empty && self.which == TaskFilter::All && self.search.is_empty() {
+                (pieces::nothing("No tasks yet", html! { "Begin one on the " a href="/" { "first page" } ", or with " code { "windlass run" } "." }))
+            } @else if is_empty { (pieces::nothing("No such tasks", html! { "Tasks that fit the filter appear here." })) }
+        }
+    }
+}
+
+/// A task and the agents below it, each with the task that started it.
+struct Tree {
+    root: TaskView,
+    below: HashMap<TaskId, Vec<TaskView>>,
+}
+
+impl Tree {
+    fn new(root: TaskView, tasks: Vec<TaskView>) -> Self {
+        let mut below: HashMap<TaskId, Vec<TaskView>> = HashMap::new();
+        for task in tasks {
+            below.entry(task.row.parent_id.unwrap_or(root.row.id)).or_default().push(task);
+        }
+        Self { root, below }
     }
 }
 
 impl View for TasksPage {
-    fn content(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
-        let filter = Filter { limit: Some(LIMIT), ..Filter::default() };
-        let overview = Overview::read(reading.coordinator, &filter)?;
-        let mut seen = HashMap::new();
-        let mut below: HashMap<TaskId, Vec<TaskView>> = HashMap::new();
-        let mut roots = Vec::new();
-        for task in overview.tasks {
-            let session = task.row.session_id;
-            if let Entry::Vacant(entry) = seen.entry(session) {
-                entry.insert(reading.may_see_session(session)?);
-            }
-            match task.row.parent_id {
-                _ if seen.get(&session) != Some(&true) => {}
-                Some(parent) => below.entry(parent).or_default().push(task),
-                None => roots.push(task),
-            }
-        }
-        let found: Vec<_> = roots.iter().filter(|task| self.wants(task)).collect();
-        let (count, more) = (found.len(), found.len().saturating_sub(SHOWN));
-        let trees = found.into_iter().take(SHOWN);
-        let trees = trees.map(|task| Fragment::new(task.row.id.to_string(), tree(task, &below)));
-        let trees: Vec<Fragment> = trees.collect();
-        let scheduled = overview
-            .schedules
+    fn content(&mut self, reading: &PageSources<'_>) -> Result<Option<PageContent>, Error> {
+        let (trees, hidden) = self.trees(reading)?;
+        let drawn = trees
             .iter()
-            .map(|row| Fragment::new(row.schedule.id.to_string(), schedules::row(row)));
-        let scheduled: Vec<Fragment> = scheduled.collect();
-        let has_schedules = !scheduled.is_empty()
-            && self.which != TaskFilter::Done
-            && self.which != TaskFilter::Failed;
+            .map(|one| Fragment::new(one.root.row.id.to_string(), tree(&one.root, &one.below)));
+        let workers = match self.which {
+            TaskFilter::All | TaskFilter::Live => workflows::workers(reading)?,
+            TaskFilter::Waiting | TaskFilter::Stuck | TaskFilter::Done | TaskFilter::Failed => {
+                Vec::new()
+            }
+        };
+        let mut scheduled = Vec::new();
+        if self.which.statuses().is_empty() {
+            let mut rows = reading.coordinator.schedules().list()?;
+            rows.retain(|row| {
+                let owner = row.schedule.user_id.as_deref();
+                row.state != ScheduleState::Ended && reading.user.may_see(owner)
+            });
+            let fragment =
+                |row: &ScheduleRow| Fragment::new(row.schedule.id.to_string(), schedules::row(row));
+            scheduled.extend(rows.iter().map(fragment));
+        }
         Ok(Some(
             PageContent::new("Tasks")
-                .with_fragment("counts", html! {
-                    @if count == 0 { (pieces::nothing("No such tasks", html! { "Tasks that fit the filter appear here." })) }
-                    @else if more > 0 { p.earlier { "The newest " (SHOWN) " of " (count) " tasks. Search to find others." } }
-                })
-                .with_list("tasks", trees)
-                .with_fragment("schedules-title", html! { @if has_schedules { h2 { "Scheduled" } } })
-                .with_list("schedules", if has_schedules { scheduled } else { Vec::new() }),
+                .with_fragment("newer", self.newer(trees.is_empty()))
+                .with_list("tasks", drawn.collect())
+                .with_fragment("older", self.older(&trees, hidden))
+                .with_fragment("workers-title", html! { @if !workers.is_empty() { h2 { "Workers in worktrees" span.count { (workers.len()) } } } })
+                .with_list("workers", workers)
+                .with_fragment(
+                    "schedules-title",
+                    html! { @if !scheduled.is_empty() { h2 { "Scheduled" } } },
+                )
+                .with_list("schedules", scheduled),
         ))
     }
 
@@ -132,14 +218,16 @@ impl View for TasksPage {
                         }
                     }
                     form role="search" action="/tasks" method="get" {
-                        @let shown = TaskFilter::EACH.iter().find(|(which, ..)| *which == self.which).map_or("all", |(_, name, _)| name);
-                        input type="hidden" name="show" value=(shown);
+                        input type="hidden" name="show" value=(self.which.name());
                         label.visually-hidden for="q" { "Search tasks" }
                         input.field #q type="search" name="q" value=(self.search) placeholder="Search goals, directories, ids";
                     }
                 }
-                (live.place("counts"))
+                (live.place("newer"))
                 div.rows { (live.place("tasks")) }
+                (live.place("older"))
+                (live.place("workers-title"))
+                div.rows { (live.place("workers")) }
                 (live.place("schedules-title"))
                 div.rows { (live.place("schedules")) }
             }

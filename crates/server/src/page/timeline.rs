@@ -18,10 +18,8 @@ const MOST: usize = 600;
 /// Height of a lane, and of the axis below them.
 const LANE: f64 = 34.0;
 const AXIS: f64 = 22.0;
-/// Where bars begin, right of the names of the lanes.
-const LEFT: f64 = 84.0;
-/// Width of the picture at the first zoom.
-const WIDTH: f64 = 960.0;
+/// Parts of the axis between its times.
+const TICKS: u32 = 4;
 /// Attempts of one group that are listed, from the last.
 const ATTEMPTS: usize = 50;
 /// Columns of a span's words.
@@ -84,6 +82,8 @@ struct TimelineBuilder {
     questions: HashMap<QuestionId, usize>,
     parked: Option<usize>,
     compaction: Option<usize>,
+    /// Whether the task stands still, and may be resumed.
+    stands: bool,
 }
 
 impl TimelineBuilder {
@@ -145,8 +145,8 @@ impl TimelineBuilder {
             Event::StatusChanged(change) => {
                 let parked = self.parked.take();
                 self.close(parked, at, false);
-                let stands = matches!(change.to, TaskStatus::Paused | TaskStatus::Blocked);
-                if stands && self.questions.is_empty() {
+                self.stands = matches!(change.to, TaskStatus::Paused | TaskStatus::Blocked);
+                if self.stands && self.questions.is_empty() {
                     let words = format!("{}: {}", change.to, change.reason);
                     self.parked = Some(self.open(record, Lane::Waiting, words));
                 }
@@ -164,10 +164,14 @@ impl TimelineBuilder {
         }
     }
 
-    /// What a segment left open did not outlast it.
+    /// What a segment left open did not outlast it, but for the calls of a task that stands still: when it is resumed,
+    /// they come to their results.
     fn end_segment(&mut self, at: Timestamp) {
-        let open = self.request.take().into_iter().chain(self.compaction.take());
-        let open: Vec<usize> = open.chain(self.calls.drain().map(|(_, index)| index)).collect();
+        let mut open: Vec<usize> = self.request.take().into_iter().collect();
+        open.extend(self.compaction.take());
+        if !self.stands {
+            open.extend(self.calls.drain().map(|(_, index)| index));
+        }
         open.into_iter().for_each(|index| self.close(Some(index), at, true));
     }
 }
@@ -196,7 +200,7 @@ pub fn draw(spans: &[Span], look: TimelineStyle) -> Markup {
     let groups = attempts(spans).into_iter().filter(is_shown).filter(wanted);
     html! {
         @if hidden > 0 { p.earlier { "The last " (MOST) " of " (hidden + MOST) " steps." } }
-        div.timeline.scroll tabindex="0" { (picture(shown, first.from, look)) }
+        div.timeline { (picture(shown, first.from, look)) }
         ol.spans { @for group in groups { (group_row(&group, look)) } }
     }
 }
@@ -235,7 +239,7 @@ fn group_row(group: &[&Span], look: TimelineStyle) -> Markup {
                     span.lane { (first.lane.name()) }
                     span.words dir="auto" { (first.words) }
                     span.t-bad[last.failed] { (count) " attempts, " (if failed == count { "all".to_owned() } else { failed.to_string() }) " failed" }
-                    span.took { @if last.to.is_some() { (numbers::took(took)) } @else { "running" } }
+                    span.took { @if last.to.is_some() { (took_alone(took)) } @else { "running" } }
                 }
                 ol { @for span in group.iter().rev().take(ATTEMPTS).rev() { (row(span, look)) } }
             }
@@ -243,42 +247,54 @@ fn group_row(group: &[&Span], look: TimelineStyle) -> Markup {
     }
 }
 
+/// The lanes beside each other in time. It is measured in parts of the page's width, so that the whole is in sight on a
+/// phone too; the names of the lanes stay while the rest is scrolled.
 fn picture(spans: &[&Span], start: Timestamp, look: TimelineStyle) -> Markup {
-    let width = WIDTH * f64::from(look.zoom);
     let seconds = |at: Timestamp| at.duration_since(start).as_secs_f64();
     let end = spans.iter().map(|span| seconds(span.to.unwrap_or(look.now))).fold(0.1, f64::max);
-    let x = |at: Timestamp| LEFT + seconds(at) / end * (width - LEFT - 8.0);
+    let part = |at: Timestamp| seconds(at) / end * 100.0;
     let lanes: Vec<Lane> =
         Lane::ALL.into_iter().filter(|lane| spans.iter().any(|span| span.lane == *lane)).collect();
     let height = LANE * lanes.len() as f64 + AXIS;
     html! {
-        svg viewBox=(format!("0 0 {width} {height}")) width=(width) height=(height) role="group"
-            aria-label="Timeline of the task; the list below has the same in words" {
-            @for (number, lane) in lanes.iter().enumerate() {
-                @let y = LANE * number as f64;
-                line.grid x1=(LEFT) x2=(width) y1=(y + LANE - 1.0) y2=(y + LANE - 1.0) {}
-                text.lane x="0" y=(y + LANE / 2.0 + 4.0) { (lane.name()) }
-                @for span in spans.iter().filter(|span| span.lane == *lane) {
-                    @let from = x(span.from);
-                    @let bar = (x(span.to.unwrap_or(look.now)) - from).max(2.5);
-                    a href=(format!("#s{}", span.seq)) aria-label=(format!("{}: {}", lane.name(), span.words)) {
-                        rect.bar.(lane.name()).failed[span.failed].running[span.to.is_none()]
-                            x=(format!("{from:.1}")) y=(y + 7.0) width=(format!("{bar:.1}")) height=(LANE - 15.0) rx="3" {
-                            title { (span.words) ", " (numbers::took(span.took(look.now))) }
+        ul.lanes aria-hidden="true" { @for lane in &lanes { li { (lane.name()) } } }
+        div.scroll tabindex="0" {
+            svg width=(format!("{}%", look.zoom * 100)) height=(height) role="group"
+                aria-label="Timeline of the task; the list below has the same in words" {
+                @for (number, lane) in lanes.iter().enumerate() {
+                    @let y = LANE * number as f64;
+                    line.grid x1="0" x2="100%" y1=(y + LANE - 1.0) y2=(y + LANE - 1.0) {}
+                    @for span in spans.iter().filter(|span| span.lane == *lane) {
+                        @let from = part(span.from);
+                        @let wide = part(span.to.unwrap_or(look.now)) - from;
+                        a href=(format!("#s{}", span.seq)) aria-label=(format!("{}: {}", lane.name(), span.words)) {
+                            rect.bar.(lane.name()).failed[span.failed].running[span.to.is_none()]
+                                x=(format!("{from:.3}%")) y=(y + 7.0) width=(format!("{wide:.3}%")) height=(LANE - 15.0) rx="3" {
+                                title { (span.words) ", " (took(span.took(look.now), end)) }
+                            }
                         }
                     }
                 }
-            }
-            @for tick in 0..=4_u32 {
-                @let at = end * f64::from(tick) / 4.0;
-                @let place = LEFT + (width - LEFT - 8.0) * f64::from(tick) / 4.0;
-                text.tick x=(format!("{place:.0}")) y=(height - 6.0)
-                    text-anchor=(if tick == 0 { "start" } else if tick == 4 { "end" } else { "middle" }) {
-                    (numbers::took(Duration::from_secs_f64(at)))
+                @for tick in 0..=TICKS {
+                    text.tick x=(format!("{}%", 100 * tick / TICKS)) y=(height - 6.0)
+                        text-anchor=(if tick == 0 { "start" } else if tick == TICKS { "end" } else { "middle" }) {
+                        (took(Duration::from_secs_f64(end * f64::from(tick) / f64::from(TICKS)), end))
+                    }
                 }
             }
         }
     }
+}
+
+/// How long something took, on a scale that ends at `end` seconds: a short one counts milliseconds.
+fn took(time: Duration, end: f64) -> String {
+    if end < 1.0 { format!("{} ms", time.as_millis()) } else { numbers::took(time) }
+}
+
+/// The same in a list, where each has its own scale.
+fn took_alone(time: Duration) -> String {
+    let is_short = time < Duration::from_millis(100);
+    if is_short { format!("{} ms", time.as_millis()) } else { numbers::took(time) }
 }
 
 fn row(span: &Span, look: TimelineStyle) -> Markup {
@@ -286,9 +302,15 @@ fn row(span: &Span, look: TimelineStyle) -> Markup {
         li.span.failed[span.failed] id=(format!("s{}", span.seq)) {
             span.swatch.(span.lane.name()) aria-hidden="true" {}
             span.lane { (span.lane.name()) }
-            a.words href=(format!("/tasks/{}/events#e{}", look.task, span.seq)) dir="auto" { (span.words) }
+            a.words href=(format!("/tasks/{0}/events?at={1}#e{1}", look.task, span.seq)) dir="auto" { (span.words) }
             @if span.failed { span.t-bad { "failed" } }
-            span.took { @if span.to.is_some() { (numbers::took(span.took(look.now))) } @else { "running" } }
+            span.took {
+                @match (span.to, span.lane) {
+                    (Some(_), _) => (took_alone(span.took(look.now))),
+                    (None, Lane::Waiting) => "waiting",
+                    (None, Lane::Model | Lane::Tools | Lane::Compaction) => "running",
+                }
+            }
         }
     }
 }

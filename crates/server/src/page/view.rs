@@ -13,13 +13,13 @@ use super::{
     skills, tasks, workflow_run, workflows,
 };
 use crate::about::About;
-use crate::auth::User;
+use crate::auth::{Access, User};
 use crate::checkup::Checkup;
 use crate::queue::Queues;
 use crate::skill_drafts::SkillTrials;
 
 /// What a page reads from, and for whom.
-pub struct Reading<'a> {
+pub struct PageSources<'a> {
     pub coordinator: &'a Coordinator,
     pub previews: &'a Previews,
     pub drafts: &'a Drafts,
@@ -30,7 +30,12 @@ pub struct Reading<'a> {
     pub user: &'a User,
 }
 
-impl Reading<'_> {
+impl PageSources<'_> {
+    /// Whether the reader may change anything.
+    pub fn may_change(&self) -> bool {
+        self.user.access > Access::Viewer
+    }
+
     /// Whether the reader may see a task.
     pub fn may_see_task(&self, task: TaskId) -> Result<bool, Error> {
         let row = self.coordinator.tasks().get(task)?;
@@ -47,7 +52,7 @@ impl Reading<'_> {
 /// A page that stays up to date.
 pub trait View: Send {
     /// Reads what is new, and draws what changes. `None` where there is no such thing, or the reader may not see it.
-    fn content(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error>;
+    fn content(&mut self, reading: &PageSources<'_>) -> Result<Option<PageContent>, Error>;
 
     /// The page around what changes.
     fn frame(&self, content: &PageContent) -> Markup;
@@ -65,10 +70,10 @@ pub fn of(path: &str, query: &str) -> Option<Box<dyn View>> {
         ["tasks", id, tab] => Box::new(TaskPage::new(id.parse().ok()?, Tab::read(tab)?, &query)),
         ["outputs", call] => Box::new(output::OutputPage::new(call)),
         ["plans"] => Box::new(plans::PlansPage),
-        ["commitments"] => Box::new(commitments::CommitmentsPage),
+        ["commitments"] => Box::new(commitments::CommitmentsPage::new(&query)),
         ["commitments", id] => Box::new(commitments::CommitmentPage { id: id.parse().ok()? }),
         ["schedules"] => Box::new(schedules::SchedulesPage),
-        ["workflows"] => Box::new(workflows::WorkflowsPage),
+        ["workflows"] => Box::new(workflows::WorkflowsPage::new(&query)),
         ["workflows", id] => Box::new(workflow_run::WorkflowRunPage { id: id.parse().ok()? }),
         ["skills"] => Box::new(skills::SkillsPage),
         ["skills", "proposals", number] => {
@@ -76,7 +81,7 @@ pub fn of(path: &str, query: &str) -> Option<Box<dyn View>> {
         }
         ["settings"] => Box::new(settings::SettingsPage),
         ["health"] => Box::new(health::HealthPage::new(&query)),
-        ["cost"] => Box::new(cost::CostPage),
+        ["cost"] => Box::new(cost::CostPage::new(&query)),
         ["sessions", id] => Box::new(session::SessionPage::new(id.parse().ok()?, &query)),
         _ => return None,
     })

@@ -8,15 +8,17 @@ use serde_json::Value;
 use windlass_coordinator::Error;
 use windlass_coordinator::parallel::TryView;
 use windlass_coordinator::views::{Filter, OpenQuestion};
-use windlass_coordinator::workflows::{MergeView, RunView, Standing, StepView, WorktreeView};
+use windlass_coordinator::workflows::{
+    AttemptStatus, MergeView, RunView, Standing, StepView, WorktreeView,
+};
 use windlass_core::id::TaskId;
 use windlass_core::shown::{shown, shown_line};
 use windlass_term::{numbers, strip_controls};
 
 use super::live::{Fragment, PageContent};
 use super::pieces::Tone;
-use super::question::{self, AskedCall};
-use super::view::{Reading, View};
+use super::question;
+use super::view::{PageSources, View};
 use super::workflows::{may_see_run, standing_chip, step_tone};
 use super::{diff, pieces, session};
 
@@ -25,7 +27,7 @@ pub struct WorkflowRunPage {
 }
 
 impl View for WorkflowRunPage {
-    fn content(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
+    fn content(&mut self, reading: &PageSources<'_>) -> Result<Option<PageContent>, Error> {
         if !may_see_run(reading, self.id)? {
             return Ok(None);
         }
@@ -35,9 +37,9 @@ impl View for WorkflowRunPage {
             Err(error) => return Err(error),
         };
         let filter = Filter { root: Some(self.id), roots: true, ..Filter::default() };
-        let tasks = reading.coordinator.tasks().glance(&filter)?;
+        let tasks = reading.coordinator.tasks().list_without_journals(&filter)?;
         let task = tasks.iter().find(|task| task.row.id == self.id);
-        let asked = reading.coordinator.inbox().below(self.id)?;
+        let asked = reading.coordinator.inbox().open_in_tree(self.id)?;
         let tries = reading.coordinator.parallel().results(self.id)?;
         let steps = view.steps.iter();
         let steps =
@@ -88,9 +90,7 @@ fn last_part(link: &str) -> &str {
 }
 
 fn ask(open: &OpenQuestion) -> Fragment {
-    let call = open.call.as_ref();
-    let call = call.map(|call| AskedCall { tool: &call.tool, arguments: &call.arguments });
-    Fragment::new(open.row.question.id.to_string(), question::open(&open.row.question, call))
+    Fragment::new(open.row.question.id.to_string(), question::asked(open))
 }
 
 /// One attempt at a step, with what it left for later ones.
@@ -98,7 +98,7 @@ fn step(step: &StepView) -> Markup {
     let is_inner = step.step.contains(['.', '[']);
     html! {
         div.row.step.inner[is_inner] {
-            span.mark.(step_tone(&step.status).class()) aria-hidden="true" {}
+            span.mark.(step_tone(step.status).class()) aria-hidden="true" {}
             div.row-main {
                 span.row-title {
                     @match step.task {
@@ -107,10 +107,11 @@ fn step(step: &StepView) -> Markup {
                     }
                 }
                 span.row-sub {
-                    span { (step.kind) }
+                    span { (step.kind_word()) }
                     span { (step.status) }
                     @if step.attempt > 1 { span { "attempt " (step.attempt) } }
-                    (took(step.started_at, step.ended_at))
+                    // Of an interrupted one nobody knows when it ended.
+                    @if step.status != AttemptStatus::Interrupted { (took(step.started_at, step.ended_at)) }
                 }
                 @if let Some(error) = &step.error { p.exit dir="auto" { (shown(error.trim())) } }
                 (output(step))
@@ -164,19 +165,19 @@ fn tried(one: &TryView) -> Markup {
         section.card.try {
             h2 {
                 span { (shown_line(&one.name)) }
-                span.chip.(step_tone(&one.status).class()) { (one.status) }
+                (pieces::chip(step_tone(one.status), &one.status.to_string()))
             }
             @if !one.summary.is_empty() { p dir="auto" { (shown(&one.summary)) } }
             @if let Some(error) = &one.error { p.exit dir="auto" { (shown(error.trim())) } }
             dl.facts {
                 dt { "Changed files" } dd { (one.changed_files.len()) }
                 dt { "Tokens" } dd { (numbers::count(one.input_tokens + one.output_tokens)) }
-                dt { "Cost" } dd { (numbers::dollars(one.cost_usd)) }
+                dt { "Cost" } dd { (numbers::known_dollars(one.cost_usd)) }
                 @if let Some(branch) = &one.branch { dt { "Branch" } dd { code { (shown_line(branch)) } } }
             }
             @for check in &one.checks {
                 details.more id=(format!("check-{}-{}", one.name, check.name)) {
-                    summary { span.mark.(step_tone(&check.status).class()) aria-hidden="true" {} " " (shown_line(&check.name)) ", " (check.status) }
+                    summary { span.mark.(step_tone(check.status).class()) aria-hidden="true" {} " " (shown_line(&check.name)) ", " (check.status) }
                     pre tabindex="0" { (shown(&strip_controls(&check.output))) }
                 }
             }
@@ -204,8 +205,8 @@ fn worktrees(trees: &[WorktreeView]) -> Markup {
                                 @if let Some(detail) = &tree.detail { span dir="auto" { (shown_line(detail)) } }
                             }
                         }
-                        span.chip { (shown_line(&tree.state)) }
-                        @if let Some(remark) = tree.standing.remark() { span.chip.(Tone::Warning.class()) { (remark) } }
+                        (pieces::chip(Tone::Quiet, &tree.state))
+                        @if let Some(remark) = tree.standing.remark() { (pieces::chip(Tone::Warning, remark)) }
                     }
                 }
             }
@@ -231,7 +232,7 @@ fn merges(merges: &[MergeView]) -> Markup {
                                 @if !merge.files.is_empty() { span { "in conflict:" } @for file in &merge.files { code { (shown_line(file)) } } }
                             }
                         }
-                        span.chip { (shown_line(&merge.state)) }
+                        (pieces::chip(Tone::Quiet, &merge.state))
                     }
                 }
             }

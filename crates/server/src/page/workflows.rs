@@ -3,7 +3,8 @@
 use maud::{Markup, html};
 use windlass_coordinator::Error;
 use windlass_coordinator::parallel::WorkerView;
-use windlass_coordinator::workflows::{RunView, Standing, StepView};
+use windlass_coordinator::views::ListPlace;
+use windlass_coordinator::workflows::{AttemptStatus, RunView, Standing, StepView};
 use windlass_core::id::TaskId;
 use windlass_core::shown::shown_line;
 use windlass_core::status::TaskStatus;
@@ -11,29 +12,39 @@ use windlass_term::numbers;
 
 use super::live::{Fragment, PageContent};
 use super::pieces::{self, Tone};
-use super::view::{Reading, View};
+use super::view::{PageSources, Query, View};
+use crate::place::{self, Place as _};
 
 /// How many runs the page shows.
 const RUNS: u32 = 50;
 
-pub struct WorkflowsPage;
+pub struct WorkflowsPage {
+    /// The run behind which others are listed; the newest are without.
+    after: Option<ListPlace>,
+}
+
+impl WorkflowsPage {
+    pub fn new(query: &Query<'_>) -> Self {
+        Self { after: ListPlace::read(&query.get("after")) }
+    }
+}
 
 impl View for WorkflowsPage {
-    fn content(&mut self, reading: &Reading<'_>) -> Result<Option<PageContent>, Error> {
+    fn content(&mut self, reading: &PageSources<'_>) -> Result<Option<PageContent>, Error> {
         let workflows = reading.coordinator.workflows();
         let mut runs = Vec::new();
-        for row in workflows.runs(RUNS)? {
+        // One more says whether there are more.
+        let mut rows = workflows.runs_after(self.after, RUNS + 1)?;
+        let has_more = rows.len() > RUNS as usize;
+        rows.truncate(RUNS as usize);
+        let more = rows.last().filter(|_| has_more).map(place::after_run);
+        for row in rows {
             if may_see_run(reading, row.run)? {
                 let view = workflows.status(row.run)?;
                 runs.push(Fragment::new(row.run.to_string(), run(&view, row.updated_at)));
             }
         }
-        let mut workers = Vec::new();
-        for view in reading.coordinator.parallel().workers()? {
-            if may_see_run(reading, view.run)? {
-                workers.push(Fragment::new(format!("worker-{}", view.task), worker(&view)));
-            }
-        }
+        let workers = workers(reading)?;
         let (none, at_work) = (runs.is_empty(), workers.len());
         let start = html! {
             "Run one with " code { "windlass workflow run NAME" } ", or tasks side by side with "
@@ -45,8 +56,14 @@ impl View for WorkflowsPage {
                     @if at_work > 0 { h2 { "At work in worktrees" span.count { (at_work) } } }
                 })
                 .with_list("workers", workers)
-                .with_fragment("no-runs", html! { @if none { (pieces::nothing("No workflow has run", start)) } @else { h2 { "Runs" } } })
-                .with_list("runs", runs),
+                .with_fragment("no-runs", html! {
+                    @if self.after.is_some() { p.earlier { "Newer runs are not shown. " a href="/workflows" { "Show the newest" } } }
+                    @if !none { h2 { "Runs" } } @else if more.is_none() { (pieces::nothing("No workflow has run", start)) }
+                })
+                .with_list("runs", runs)
+                .with_fragment("older", html! {
+                    @if let Some(place) = more { p.earlier { "There are older runs. " a href=(format!("/workflows?after={place}")) { "Show them" } } }
+                }),
         ))
     }
 
@@ -57,12 +74,24 @@ impl View for WorkflowsPage {
             div.rows { (live.place("workers")) }
             (live.place("no-runs"))
             div.rows { (live.place("runs")) }
+            (live.place("older"))
         }
     }
 }
 
+/// Who is at work in a worktree now, as far as the reader may see it.
+pub fn workers(reading: &PageSources<'_>) -> Result<Vec<Fragment>, Error> {
+    let mut workers = Vec::new();
+    for view in reading.coordinator.parallel().workers()? {
+        if may_see_run(reading, view.run)? {
+            workers.push(Fragment::new(format!("worker-{}", view.task), worker(&view)));
+        }
+    }
+    Ok(workers)
+}
+
 /// Whether the reader may see a run.
-pub fn may_see_run(reading: &Reading<'_>, run: TaskId) -> Result<bool, Error> {
+pub fn may_see_run(reading: &PageSources<'_>, run: TaskId) -> Result<bool, Error> {
     let origin = reading.coordinator.tasks().origin(run)?;
     Ok(origin.is_some_and(|origin| reading.user.may_see(origin.user.as_deref())))
 }
@@ -94,24 +123,24 @@ fn run(view: &RunView, updated_at: jiff::Timestamp) -> Markup {
 
 /// The steps as a row of marks, one for each attempt.
 fn steps_bar(steps: &[StepView]) -> Markup {
-    let ended = steps.iter().filter(|step| step.status != "running").count();
+    let ended = steps.iter().filter(|step| step.status != AttemptStatus::Running).count();
     let label = format!("{ended} of {} steps ended", steps.len());
     html! {
         @if !steps.is_empty() {
             span.steps-bar role="img" aria-label=(label) {
-                @for step in steps { span.step-mark.(step_tone(&step.status).class()) title=(shown_line(&step.step)) {} }
+                @for step in steps { span.step-mark.(step_tone(step.status).class()) title=(shown_line(&step.step)) {} }
             }
         }
     }
 }
 
 /// How a step ended, as a colour.
-pub fn step_tone(status: &str) -> Tone {
+pub fn step_tone(status: AttemptStatus) -> Tone {
     match status {
-        "succeeded" => Tone::Good,
-        "failed" => Tone::Bad,
-        "running" => Tone::Info,
-        _ => Tone::Quiet,
+        AttemptStatus::Succeeded => Tone::Good,
+        AttemptStatus::Failed => Tone::Bad,
+        AttemptStatus::Running => Tone::Info,
+        AttemptStatus::Skipped | AttemptStatus::Interrupted | AttemptStatus::Stopped => Tone::Quiet,
     }
 }
 
@@ -127,14 +156,14 @@ pub fn status_chip(status: TaskStatus) -> Markup {
         | TaskStatus::Retrying => Tone::Info,
         TaskStatus::Todo | TaskStatus::Paused | TaskStatus::Cancelled => Tone::Quiet,
     };
-    html! { span.chip.(tone.class()) { (status) } }
+    pieces::chip(tone, status.as_str())
 }
 
 /// Where a run stands: its status, or what that does not say by itself.
 pub fn standing_chip(status: TaskStatus, standing: Standing) -> Markup {
     html! {
         (status_chip(status))
-        @if let Some(remark) = standing.remark() { span.chip.(Tone::Warning.class()) { (remark) } }
+        @if let Some(remark) = standing.remark() { (pieces::chip(Tone::Warning, remark)) }
     }
 }
 
@@ -151,7 +180,7 @@ fn worker(view: &WorkerView) -> Markup {
                 span.row-sub {
                     span { (shown_line(&view.runner)) }
                     span { "sign of life " (pieces::time(view.last_heartbeat_at)) }
-                    span { (numbers::dollars(view.cost_usd)) }
+                    span { (numbers::known_dollars(view.cost_usd)) }
                     a href=(format!("/workflows/{}", view.run)) { "run" }
                 }
                 span.row-sub { code.path { (shown_line(&view.worktree_path)) } }
@@ -159,7 +188,7 @@ fn worker(view: &WorkerView) -> Markup {
                     span.row-sub { "will edit" @for claim in &view.claims { code { (shown_line(claim)) } } }
                 }
             }
-            span.chip.(tone.class()) { (shown_line(words)) }
+            (pieces::chip(tone, words))
         }
     }
 }

@@ -73,3 +73,35 @@ async fn roles_are_listed_and_others_are_refused() {
     let (_, task) = answer(world.get(&path)).await;
     assert_eq!(task["axes"]["workMode"], "review");
 }
+
+/// The page of an operator has their own commitments, however many newer ones others have, and leads to the older ones.
+#[tokio::test]
+async fn a_long_page_of_commitments_leads_to_the_older_ones() {
+    let mut options = options();
+    options.accounts = vec![account("bob", Access::Operator), account("eve", Access::Operator)];
+    let world = World::with(Stage::set("goal: unused\nreplies: [{say: done}]"), options).await;
+    let promise = async |user: &str, title: &str| {
+        let request = world.by(&format!("{user}-token"), Method::POST, "/v1/commitments");
+        assert_eq!(answer(request.json(&json!({ "title": title }))).await.0, 201);
+    };
+    promise("bob", "the very first").await;
+    for number in 0..100 {
+        promise("eve", &format!("promise {number}")).await;
+    }
+    let page = async |user: &str, path: &str| {
+        let (status, body) = answer(world.by(&format!("{user}-token"), Method::GET, path)).await;
+        assert_eq!(status, 200, "{path}");
+        body.as_str().unwrap().to_owned()
+    };
+    let own = page("bob", "/commitments").await;
+    assert!(own.contains("the very first") && !own.contains("promise 99"), "{own}");
+    assert!(!own.contains("older commitments"), "{own}");
+    assert!(!page("eve", "/commitments").await.contains("older commitments"));
+    let whole = answer(world.get("/commitments")).await.1.as_str().unwrap().to_owned();
+    assert!(whole.contains("There are older commitments") && !whole.contains("the very first"));
+    let link = whole.split("href=\"").find(|rest| rest.starts_with("/commitments?after=")).unwrap();
+    let rest = answer(world.get(link.split('"').next().unwrap())).await.1;
+    let rest = rest.as_str().unwrap();
+    assert!(rest.contains("the very first") && !rest.contains("promise 99"), "{rest}");
+    assert!(rest.contains("Newer commitments are not shown"), "{rest}");
+}

@@ -1,11 +1,12 @@
 //! Connections that send nothing, too slowly, or are too many.
 
-use std::time::Duration;
-
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::world::{World, answer};
+
+/// More connections than a server keeps.
+const TOO_MANY: usize = 2200;
 
 async fn connect(world: &World) -> TcpStream {
     TcpStream::connect(world.base.strip_prefix("http://").unwrap()).await.unwrap()
@@ -42,27 +43,16 @@ async fn a_connection_that_never_finishes_its_request_is_closed() {
     assert!(rest(&mut next).await.ends_with("ok\n"));
 }
 
-async fn was_refused(stream: &TcpStream) -> bool {
-    let mut byte = [0];
-    let heard = tokio::time::timeout(Duration::from_millis(2), stream.peek(&mut byte)).await;
-    matches!(heard, Ok(Ok(1)))
-}
-
 #[tokio::test]
 async fn ten_thousand_connections_are_told_that_there_is_no_room() {
     let world = World::new().await;
     let mut idle = Vec::new();
-    let mut refusal = String::new();
-    for _ in 0..2200 {
-        let mut stream = connect(&world).await;
-        // One that was taken says nothing until it is asked.
-        if (idle.len() % 16 == 0 || idle.len() > 200) && was_refused(&stream).await {
-            refusal = rest(&mut stream).await;
-            break;
-        }
-        idle.push(stream);
+    for _ in 0..TOO_MANY {
+        idle.push(connect(&world).await);
     }
-    assert!(refusal.starts_with("HTTP/1.1 503"), "after {}: {refusal}", idle.len());
+    // One that was taken says nothing until it is asked; the last one was not.
+    let refusal = rest(&mut idle.pop().unwrap()).await;
+    assert!(refusal.starts_with("HTTP/1.1 503"), "{refusal}");
     assert!(refusal.contains("urn:windlass:problem:too-many-connections"), "{refusal}");
     // As many more as somebody likes to open: each gets the same answer, and those that were taken stay.
     for _ in idle.len()..10_000 {
@@ -101,5 +91,29 @@ async fn a_request_without_a_host_or_with_two_is_not_for_us() {
         stream.write_all(request.as_bytes()).await.unwrap();
         let said = rest(&mut stream).await;
         assert!(said.contains(" 421 ") || said.contains(" 400 "), "{request}: {said}");
+    }
+}
+
+/// A body that breaks off is not a large one, and who asks first is refused before too much is sent.
+#[tokio::test]
+async fn a_broken_body_and_a_large_one_are_told_apart() {
+    let world = World::new().await;
+    let host = world.base.strip_prefix("http://").unwrap();
+    let head = format!(
+        "POST /v1/login HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nConnection: close\r\n"
+    );
+    for (sent, status, word) in [
+        ("Content-Length: 99\r\n\r\n{", "400", "bad-request"),
+        ("Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n", "400", "bad-request"),
+        ("Expect: 100-continue\r\nContent-Length: 99999999\r\n\r\n", "413", "too-large"),
+    ] {
+        let mut stream = connect(&world).await;
+        stream.write_all(format!("{head}{sent}").as_bytes()).await.unwrap();
+        if sent.ends_with('{') {
+            stream.shutdown().await.unwrap();
+        }
+        let said = rest(&mut stream).await;
+        let is_refused = said.starts_with(&format!("HTTP/1.1 {status} "));
+        assert!(is_refused && said.contains(&format!("problem:{word}")), "{sent}: {said}");
     }
 }

@@ -94,6 +94,38 @@ async fn a_generated_client_runs_a_task() {
     world.stop().await;
 }
 
+/// Whoever has an answer with a tag may send the tag, and then gets a 304.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_answer_with_a_tag_is_described_with_its_304() {
+    let mut world =
+        World::with(Stage::set("goal: unused\nreplies: [{say: done}]"), options()).await;
+    world.serve_tasks();
+    let (_, made) = answer(world.post("/v1/tasks", &serde_json::json!({ "goal": "x" }))).await;
+    let id = |name: &str| made[name].as_str().unwrap().to_owned();
+    let result = format!("/v1/tasks/{}/result", id("task_id"));
+    while answer(world.get(&result)).await.0 != 200 {
+        tokio::task::yield_now().await;
+    }
+    let (_, api) = answer(world.get("/openapi.json")).await;
+    let mut tagged = 0;
+    for (path, methods) in api["paths"].as_object().unwrap() {
+        let place = path.replace("{task_id}", &id("task_id"));
+        let place = place.replace("{session_id}", &id("session_id"));
+        let is_stream = methods["get"]["responses"]["200"].to_string().contains("ndjson");
+        if methods["get"].is_null() || place.contains('{') || is_stream {
+            continue;
+        }
+        let given = world.get(&place).send().await.unwrap();
+        let Some(tag) = given.headers().get("etag") else { continue };
+        let again = world.get(&place).header("if-none-match", tag).send().await.unwrap();
+        let is_described = methods["get"]["responses"]["304"].is_object();
+        assert_eq!((again.status().as_u16(), is_described), (304, true), "{path}");
+        tagged += 1;
+    }
+    assert_eq!(tagged, 4);
+    world.stop().await;
+}
+
 #[tokio::test]
 async fn the_description_names_every_route_and_what_it_refuses() {
     let world = World::new().await;

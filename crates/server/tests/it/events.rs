@@ -84,6 +84,10 @@ async fn a_stream_and_a_list_have_the_same_events() {
         }
     }
     assert_eq!(heard, listed[..heard.len()]);
+    // A page that is full with the last event says that it is the last.
+    let (_, whole) = answer(world.get(&format!("{path}?limit={}", listed.len()))).await;
+    assert_eq!(whole["events"].as_array().unwrap().len(), listed.len());
+    assert_eq!(whole["has_more"], false);
     let seqs: Vec<_> = listed.iter().map(|(_, event)| event["seq"].as_u64().unwrap()).collect();
     assert_eq!(seqs, (1..=seqs.len() as u64).collect::<Vec<_>>());
     // Whoever was interrupted anywhere continues with the next one.

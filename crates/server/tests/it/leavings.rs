@@ -55,7 +55,8 @@ async fn what_a_task_leaves_can_be_read() {
     let (_, published) = answer(about("deliverables")).await;
     let path = published["deliverables"][0]["filepath"].as_str().unwrap().to_owned();
     let content = about(&format!("deliverables/content?path={path}")).send().await.unwrap();
-    assert_eq!(content.headers()["content-disposition"], "attachment");
+    let disposition = "attachment; filename*=UTF-8''report.md";
+    assert_eq!(content.headers()["content-disposition"], disposition);
     assert_eq!(content.text().await.unwrap().trim(), "# Report");
     for path in ["../../token", "/etc/passwd", "notes.txt", ""] {
         let got = problem(about(&format!("deliverables/content?path={path}"))).await;
@@ -101,7 +102,18 @@ async fn what_is_remembered_is_found_again() {
         answer(world.get("/v1/context?query=nothing%20here")).await.1["memories"],
         json!([])
     );
-    assert_eq!(problem(world.post("/v1/context", &json!({ "text": " " }))).await.0, 422);
+    for refused in [
+        json!({ "text": " " }),
+        json!({ "text": "x".repeat(20_001) }),
+        json!({ "text": "x", "tags": vec!["tag"; 51] }),
+        json!({ "text": "x", "tags": ["t".repeat(101)] }),
+    ] {
+        assert_eq!(problem(world.post("/v1/context", &refused)).await.0, 422, "{refused}");
+    }
+    assert_eq!(
+        answer(world.post("/v1/context", &json!({ "text": "x".repeat(20_000) }))).await.0,
+        201
+    );
     assert_eq!(problem(world.get("/v1/context?query=x&limit=0")).await.0, 400);
 }
 
@@ -127,4 +139,34 @@ async fn a_schedule_is_made_paused_resumed_and_removed() {
     ] {
         assert_eq!(problem(world.post("/v1/schedules", &bad)).await.0, 422, "{bad}");
     }
+}
+
+/// The page lists what is still to come, and of what has ended the newest.
+#[tokio::test]
+async fn schedules_that_ended_do_not_fill_their_page() {
+    let world = World::new().await;
+    let task = world.submit("the work").await;
+    let add = async |new: Value| {
+        let (status, made) = answer(world.post("/v1/schedules", &new)).await;
+        assert_eq!(status, 201, "{made}");
+        made["schedule_id"].as_str().unwrap().to_owned()
+    };
+    add(json!({ "action": "start", "goal": "the one that stays", "cron": "30 9 * * 1" })).await;
+    for number in 0..22 {
+        let text = format!("ended {number:02}");
+        let new =
+            json!({ "action": "message", "task_id": task, "text": text, "cron": "30 9 * * 1" });
+        add(new).await;
+    }
+    let new = json!({ "action": "start", "goal": "the one that is removed", "cron": "30 9 * * 1" });
+    let removed = format!("/v1/schedules/{}", add(new).await);
+    assert_eq!(answer(world.by(&world.token(), Method::DELETE, &removed)).await.0, 204);
+    // With the task its schedules end.
+    let cancel = world.post(&format!("/v1/tasks/{task}/cancel"), &json!({}));
+    assert_eq!(answer(cancel).await.0, 202);
+    let page = answer(world.get("/schedules")).await.1.to_string();
+    assert!(page.contains("the one that stays"), "{page}");
+    assert!(page.contains("2 older schedules that ended"), "{page}");
+    assert!(page.contains("ended 21") && page.contains("ended 02"), "{page}");
+    assert!(!page.contains("ended 01") && !page.contains("the one that is removed"), "{page}");
 }

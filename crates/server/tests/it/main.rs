@@ -4,6 +4,9 @@
 
 mod world;
 mod refusals;
+mod ownership;
+mod pages;
+mod privacy;
 mod signing_in;
 mod connections;
 mod events;

@@ -11,6 +11,11 @@ use axum::routing::post;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
+use windlass_coordinator::SubmitOptions;
+use windlass_core::command::TaskCommand;
+use windlass_core::event::Deadline;
+use windlass_core::id::SessionId;
+use windlass_core::schedule::DeadlineAction;
 use windlass_server::{Notify, Options};
 use windlass_testkit::{Answer, Stage};
 
@@ -164,9 +169,9 @@ async fn a_page_in_sight_holds_a_notice_back_and_nothing_else_does() {
     assert!(matches!(status, 204 | 403), "{status}");
     let stream = world.get("/v1/events").header("accept", "text/event-stream").send().await;
     assert_eq!(stream.unwrap().status(), 200);
-    let told = receiver.next().await.1;
-    let both = told == "the first: asks you something, and 1 more";
-    assert!(both || told == "the first: asks you something", "{told}");
+    let notice = receiver.next().await.1;
+    let both = notice == "the first: asks you something, and 1 more";
+    assert!(both || notice == "the first: asks you something", "{notice}");
     if !both {
         assert_eq!(receiver.next().await.1, "the second: asks you something");
     }
@@ -175,9 +180,9 @@ async fn a_page_in_sight_holds_a_notice_back_and_nothing_else_does() {
     jobs.shutdown().await;
 }
 
-/// A task that has failed is told; what a person has done themselves is not.
+/// A notice names a task that has failed, and no task that a person has stopped.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_task_that_failed_is_told_and_one_that_was_cancelled_is_not() {
+async fn a_failed_task_is_announced_and_a_cancelled_one_is_not() {
     let mut jobs = tokio::task::JoinSet::new();
     let mut receiver = Receiver::start(&mut jobs).await;
     let world = world_in_sight(ASKS, receiver.options(Duration::ZERO)).await;
@@ -199,7 +204,7 @@ async fn a_task_that_failed_is_told_and_one_that_was_cancelled_is_not() {
     jobs.shutdown().await;
 }
 
-/// A task that stands still until a person looks is told, whether its workflow or its deadline has stopped it.
+/// A notice names a task that waits for a person, whether its workflow or its deadline has stopped it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_that_is_stuck_is_told() {
     let mut jobs = tokio::task::JoinSet::new();
@@ -217,10 +222,15 @@ async fn a_task_that_is_stuck_is_told() {
     assert_eq!(status, 201, "{made}");
     assert_eq!(receiver.next().await.1, "workflow think: think: is stuck and needs you");
 
-    let past = jiff::Timestamp::now() - jiff::SignedDuration::from_secs(1);
-    let wanted = json!({ "goal": "be quick", "deadline": past.to_string(), "deadline_action": "pause_and_notify" });
-    let (status, made) = answer(world.post("/v1/tasks", &wanted)).await;
-    assert_eq!(status, 201, "{made}");
+    // A request with a time that is over is refused; a task may still reach the service too late.
+    let (tasks, now) = (world.coordinator().tasks(), jiff::Timestamp::now());
+    let deadline = Deadline {
+        at: now - jiff::SignedDuration::from_secs(1),
+        action: DeadlineAction::PauseAndNotify,
+    };
+    let options = SubmitOptions { deadline: Some(deadline), ..tasks.default_options() };
+    let command = TaskCommand::new(now, SessionId::new(now), "be quick");
+    tasks.submit_command(command, options).await.unwrap();
     assert_eq!(receiver.next().await.1, "be quick: is stuck and needs you");
     jobs.shutdown().await;
 }

@@ -20,7 +20,7 @@ pub async fn session_with_plan(world: &World, directory: &Path) -> SessionId {
 }
 
 /// The same for somebody.
-async fn session_of(world: &World, user: &str, directory: &Path) -> SessionId {
+pub async fn session_of(world: &World, user: &str, directory: &Path) -> SessionId {
     let plan = json!({"id": "demo", "phases": [{"title": "Only", "tasks": [
         {"bestPatternPrompt": "Use /x"}, {"bestPatternPrompt": "Use /x", "dependsOn": ["t01"]}]}]});
     std::fs::write(directory.join("plan.json"), plan.to_string()).unwrap();
@@ -193,6 +193,22 @@ async fn a_plan_and_its_notes_belong_to_who_activated_it() {
     assert_eq!(listed["issues"][0]["resolution"], Value::Null, "{listed}");
     assert_eq!(answer(shared.get("vic", &at("/issues"))).await.0, 200);
     assert_eq!(answer(shared.post("bob", &resolve, &fixed)).await.0, 200);
+}
+
+/// A script is a file of the server's machine, also where a plan names it.
+#[tokio::test]
+async fn only_an_admin_activates_a_plan_that_names_a_script() {
+    let shared = Shared::new().await;
+    let plan = json!({"id": "demo", "assignedAgents": [{"name": "a", "model": "script:/etc/passwd"}],
+        "phases": [{"title": "Only", "assignedAgent": "a", "tasks": [{"bestPatternPrompt": "Use /x"}]}]});
+    std::fs::write(shared.bobs.path().join("plan.json"), plan.to_string()).unwrap();
+    let refused = (403, "not-allowed".to_owned());
+    let activation = json!({"session_id": shared.bob});
+    assert_eq!(problem(shared.post("bob", "/v1/plans", &activation)).await, refused);
+    let (status, said) = answer(shared.command("bob", shared.bob, "/plans activate")).await;
+    assert_eq!(status, 403, "{said}");
+    let by_admin = problem(shared.world.post("/v1/plans", &activation)).await;
+    assert_ne!(by_admin, refused, "an admin is asked for the approval of the file");
 }
 
 /// What was logged for no plan is nobody's, and so an admin's.

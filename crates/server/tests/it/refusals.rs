@@ -23,12 +23,12 @@ async fn nobody_is_answered_without_a_token() {
     for path in ["/healthz", "/readyz", "/login"] {
         assert_eq!(answer(world.anonymous(Method::GET, path)).await.0, 200, "{path}");
     }
-    // A browser is led to where it can sign in.
-    let page = world.anonymous(Method::GET, "/anything").header("accept", "text/html,*/*");
+    // A browser is led to where it can sign in, and from there to what it asked for.
+    let page = world.anonymous(Method::GET, "/tasks?q=a&b").header("accept", "text/html,*/*");
     let response = page.send().await.unwrap();
     assert_eq!(
         (response.status().as_u16(), &response.headers()["location"]),
-        (303, &"/login".parse().unwrap())
+        (303, &"/login?to=%2Ftasks%3Fq%3Da%26b".parse().unwrap())
     );
 }
 
@@ -45,10 +45,38 @@ async fn wrong_tokens_are_refused_and_then_slowed_down() {
         assert_eq!(problem(guess()).await.0, 401);
     }
     assert_eq!(problem(guess()).await, refused(429, "too-many-failures"));
-    // Not even the right one is looked at, or guessing would go on.
-    assert_eq!(problem(world.get("/v1/tasks")).await.0, 429);
-    world.stage.advance(jiff::SignedDuration::from_secs(61));
+    // Nobody guesses a token, and who has the right one is not locked out by a neighbour's wrong one.
     assert_eq!(answer(world.get("/v1/tasks")).await.0, 200);
+    // A login code is not looked at.
+    let code = world.link.split_once('#').unwrap().1;
+    let login = || world.anonymous(Method::POST, "/v1/login").json(&json!({ "code": code }));
+    assert_eq!(problem(login()).await, refused(429, "too-many-failures"));
+    world.stage.advance(jiff::SignedDuration::from_secs(61));
+    assert_eq!(answer(login()).await.0, 200);
+}
+
+/// Behind a proxy everybody has its address, so the one that it names is counted and logged.
+#[tokio::test]
+async fn a_trusted_proxy_names_the_client() {
+    let trusted_proxies = vec!["127.0.0.0/8".parse().unwrap()];
+    let stage = Stage::set("goal: unused\nreplies: [{say: done}]");
+    let mut world = World::with(stage, Options { trusted_proxies, ..options() }).await;
+    let guess = |from: &str| {
+        let guess = world.by("0000", Method::GET, "/v1/tasks");
+        guess.header("x-forwarded-for", format!("6.6.6.6, {from}"))
+    };
+    for _ in 0..20 {
+        assert_eq!(problem(guess("1.2.3.4")).await, refused(401, "wrong-token"));
+    }
+    assert_eq!(problem(guess("1.2.3.4")).await, refused(429, "too-many-failures"));
+    assert_eq!(problem(guess("1.2.3.5")).await, refused(401, "wrong-token"));
+    let path = world.coordinator().storage().access_log_file();
+    world.stop().await;
+    let log = std::fs::read_to_string(path).unwrap();
+    let from =
+        |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap()["from"].clone();
+    let seen: Vec<_> = log.lines().map(from).collect();
+    assert_eq!((&seen[0], &seen[21]), (&json!("1.2.3.4"), &json!("1.2.3.5")));
 }
 
 #[tokio::test]
@@ -106,9 +134,32 @@ async fn what_a_form_can_send_changes_nothing() {
         let got = problem(simple.body("{\"goal\":\"x\"}")).await;
         assert_eq!(got, refused(415, "not-json"), "{media}");
     }
+    // Nor is a body that no route takes.
+    let task = world.submit("work").await;
+    let pause = format!("/v1/tasks/{task}/pause");
+    for media in ["image/png", "application/octet-stream"] {
+        let sent = world.by(&world.token(), Method::POST, &pause).header("content-type", media);
+        assert_eq!(problem(sent.body("x")).await, refused(415, "not-json"), "{media}");
+    }
+    answer(world.post(&format!("/v1/tasks/{task}/cancel"), &json!({}))).await;
     let bare = problem(post().json(&json!({ "goal": "x" }))).await;
     assert_eq!(bare, refused(403, "missing-header"));
-    assert_eq!(answer(world.get("/v1/tasks")).await.1["tasks"], json!([]));
+    let (_, tasks) = answer(world.get("/v1/tasks")).await;
+    assert_eq!(tasks["tasks"].as_array().unwrap().len(), 1, "only ours: {tasks}");
+}
+
+/// A person who follows an old link reads that there is nothing, and a program gets a problem.
+#[tokio::test]
+async fn an_unknown_address_is_a_page_for_a_browser() {
+    let world = World::new().await;
+    let browser = |path: &str| world.get(path).header("accept", "text/html,*/*");
+    let response = browser("/no/such/page").send().await.unwrap();
+    assert_eq!(response.status(), 404);
+    assert!(response.headers()["content-type"].to_str().unwrap().starts_with("text/html"));
+    assert!(response.text().await.unwrap().contains("There is nothing here"));
+    for request in [browser("/v1/no-such-thing"), world.get("/no/such/page")] {
+        assert_eq!(problem(request).await, refused(404, "unknown-path"));
+    }
 }
 
 #[tokio::test]
@@ -124,7 +175,18 @@ async fn bodies_that_are_not_what_was_asked_for_are_refused() {
         assert_eq!(got, refused(400, "bad-json"), "{garbage}");
     }
     assert_eq!(problem(raw(vec![0xFF, 0xFE])).await, refused(400, "bad-json"));
-    for fields in ["{}", "[]", "null", "{\"goal\":1}", "{\"goal\":\"x\",\"colour\":\"red\"}"] {
+    // Nothing but an object is one, and none of its names occurs twice.
+    for fields in [
+        "{}",
+        "[]",
+        "null",
+        "\"x\"",
+        "[\"x\"]",
+        "{\"goal\":1}",
+        "{\"goal\":\"x\",\"colour\":\"red\"}",
+        "{\"goal\":\"x\",\"goal\":\"y\"}",
+        "{\"goal\":\"x\",\"axes\":{\"workMode\":\"plan\",\"workMode\":\"build\"}}",
+    ] {
         let got = problem(raw(fields.into())).await;
         assert_eq!(got, refused(422, "bad-fields"), "{fields}");
     }
@@ -133,11 +195,43 @@ async fn bodies_that_are_not_what_was_asked_for_are_refused() {
     assert_eq!(problem(raw(deep.into())).await, refused(400, "bad-json"));
     let large = format!("{{\"goal\":\"{}\"}}", "x".repeat(5 * 1024 * 1024));
     assert_eq!(problem(raw(large.into())).await, refused(413, "too-large"));
+    let goal = |bytes: usize| world.post("/v1/tasks", &json!({ "goal": "x".repeat(bytes) }));
+    assert_eq!(problem(goal(1024 * 1024 + 1)).await, refused(413, "too-large"));
     for query in ["limit=0", "limit=201", "limit=x", "colour=red", "cursor=x", "status=odd"] {
         let got = problem(world.get(&format!("/v1/tasks?{query}"))).await;
         assert_eq!(got, refused(400, "bad-request"), "{query}");
     }
+    let (_, tasks) = answer(world.get("/v1/tasks")).await;
+    assert_eq!(tasks["tasks"], json!([]), "nothing of it was done");
+    let unknown = answer(world.get("/v1/tasks?colour=red")).await.1;
+    let detail = unknown["detail"].as_str().unwrap();
+    assert!(detail.starts_with("`colour` is not known; known are: status, "), "{detail}");
     assert_eq!(answer(world.anonymous(Method::GET, "/healthz")).await.0, 200);
+}
+
+/// A header that decides who sends a request, or what it is, is not sent twice: two readers could believe two things.
+#[tokio::test]
+async fn a_header_that_says_two_things_is_refused() {
+    let world = World::new().await;
+    let twice = |name: &'static str, one: &str, other: &str| {
+        let request = world.post("/v1/tasks", &json!({ "goal": "x" }));
+        request.header(name, one.to_owned()).header(name, other.to_owned())
+    };
+    for (name, one, other) in [
+        ("authorization", "Bearer x", "Bearer y"),
+        ("content-type", "text/plain", "application/json"),
+        ("idempotency-key", "a", "b"),
+        ("origin", &*world.base, &*world.base),
+        ("sec-fetch-site", "same-origin", "cross-site"),
+    ] {
+        let got = problem(twice(name, one, other)).await;
+        assert_eq!(got, refused(400, "bad-request"), "{name}");
+    }
+    let (_, tasks) = answer(world.get("/v1/tasks")).await;
+    assert_eq!(tasks["tasks"], json!([]), "nothing of it was done");
+    let large = world.get("/v1/me").header("x-large", "a".repeat(66 * 1024));
+    // By the connection or by the guard, whichever has it first.
+    assert_eq!(large.send().await.unwrap().status(), 431);
 }
 
 #[tokio::test]
@@ -157,6 +251,12 @@ async fn tricks_with_paths_lead_nowhere() {
     ] {
         let (status, body) = answer(world.get(&path)).await;
         assert!((400..500).contains(&status), "{path}: {status} {body}");
+    }
+    // What is said about it are words of ours.
+    for number in ["99999999999999999999", "x", "-"] {
+        let (_, body) = answer(world.get(&format!("/v1/skills/proposals/{number}"))).await;
+        let words = format!("`{number}` is not the number of a proposal");
+        assert_eq!((&body["status"], &body["detail"]), (&json!(404), &json!(words)));
     }
     for method in [Method::PUT, Method::DELETE, Method::PATCH, Method::TRACE] {
         let got = problem(world.by(&world.token(), method.clone(), "/v1/tasks")).await;
@@ -209,8 +309,15 @@ async fn what_is_another_users_does_not_exist() {
     let elsewhere = json!({ "goal": "x", "workspace": "/tmp" });
     let elsewhere = world.by("bob-token", Method::POST, "/v1/tasks").json(&elsewhere);
     assert_eq!(problem(elsewhere).await, refused(403, "not-allowed"));
-    let loose = json!({ "goal": "x", "axes": { "permissionProfile": "unrestricted" } });
-    assert_eq!(problem(world.post("/v1/tasks", &loose)).await, refused(403, "not-allowed"));
+    let axes = json!({ "permissionProfile": "unrestricted" });
+    let wanted = [
+        ("/v1/tasks", json!({ "goal": "x", "axes": axes })),
+        ("/v1/sessions", json!({ "axes": axes })),
+    ];
+    for (path, body) in wanted {
+        let got = problem(world.post(path, &body)).await;
+        assert_eq!(got, refused(403, "needs-opt-in"), "{path}");
+    }
     assert_eq!(answer(world.by("bob-token", Method::POST, &cancel)).await.0, 202);
 }
 
@@ -248,4 +355,34 @@ async fn only_an_admin_decides_about_proposed_skills() {
     }
     let hidden = world.by("bob-token", Method::GET, "/v1/skills/proposals/1");
     assert_eq!(problem(hidden).await, (404, "unknown-proposal".to_owned()));
+}
+
+/// What could only fail later is refused at once, and what is wrong is named in plain words.
+#[tokio::test]
+async fn a_refusal_names_the_field_and_what_it_must_be() {
+    let world = World::new().await;
+    let sent = [
+        (json!({ "goal": 5 }), "`goal` must be a text, not a number"),
+        (
+            json!({ "goal": "x", "max_iterations": "a" }),
+            "`max_iterations` must be a whole number of 0 or more, not a text",
+        ),
+        (json!(null), "the body must be an object, not null"),
+        (json!(["do it"]), "the body must be an object, not a list"),
+        (json!({ "goal": "x", "deadline": "soon" }), "`deadline` must be a time such as"),
+        (json!({ "goal": "x", "deadline": "2020-01-01T00:00:00Z" }), "`deadline` is in the past"),
+        (json!({ "goal": "x", "timeout_seconds": 0 }), "`timeout_seconds` is from 1 to 31536000"),
+        (json!({ "goal": "x", "max_iterations": 0 }), "`max_iterations` is from 1 to 1000000"),
+        (json!({ "goal": "x", "budget_usd": 1e308 }), "`budget_usd` is more than 0 and at most"),
+    ];
+    for (body, words) in sent {
+        let (status, problem) = answer(world.post("/v1/tasks", &body)).await;
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(status == 422 && detail.starts_with(words), "{body}: {problem}");
+    }
+    let (status, problem) = answer(world.get("/v1/tasks?limit=abc")).await;
+    let words = "`limit` must be a whole number of 0 or more";
+    assert_eq!((status, problem["detail"].as_str()), (400, Some(words)));
+    let (_, tasks) = answer(world.get("/v1/tasks")).await;
+    assert_eq!(tasks["tasks"], json!([]), "nothing was started");
 }

@@ -6,11 +6,15 @@ use windlass_core::id::{
     CommitmentId, InjectionId, IssueId, PlanId, QuestionId, ScheduleId, SessionId, TaskId,
 };
 
+use windlass_testkit::Stage;
+
 use crate::plans;
-use crate::world::{World, answer, problem};
+use crate::world::{World, answer, options, problem};
 
 /// Signing in and out: a link works once by design, and what it signs in with is kept nowhere to be answered again.
-const WITHOUT_KEY: [&str; 3] = ["/v1/login", "/v1/logout", "/v1/login-links"];
+/// Rendering changes nothing.
+const WITHOUT_KEY: [&str; 4] =
+    ["/v1/login", "/v1/logout", "/v1/login-links", "/v1/workflows/render"];
 
 /// Every change that the description has takes a key, and refuses one that stands for another request.
 #[tokio::test]
@@ -70,7 +74,7 @@ fn concrete(path: &str, session: &str, world: &World) -> String {
 }
 
 /// The least that a schema of the description allows.
-fn least(api: &Value, schema: &Value) -> Value {
+pub fn least(api: &Value, schema: &Value) -> Value {
     if let Some(name) = schema["$ref"].as_str() {
         return least(api, api.pointer(name.trim_start_matches('#')).unwrap());
     }
@@ -153,6 +157,18 @@ async fn a_repeated_change_is_answered_as_the_first_was() {
     }
 }
 
+/// A client that gives up waiting and asks again has two requests under way.
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_at_the_same_time_have_one_effect_and_one_answer() {
+    let world = World::new().await;
+    let (_, promised) = answer(world.post("/v1/commitments", &json!({ "title": "once" }))).await;
+    let claim = format!("/v1/commitments/{}/claim", promised["commitment_id"].as_str().unwrap());
+    let send = || answer(world.post(&claim, &json!({})).header("idempotency-key", "claim"));
+    let answers = futures_util::future::join_all((0..16).map(|_| send())).await;
+    assert_eq!(answers[0].0, 200, "{}", answers[0].1);
+    assert!(answers.iter().all(|one| *one == answers[0]), "{answers:?}");
+}
+
 /// Plan activation and snapshots among them.
 #[tokio::test(flavor = "multi_thread")]
 async fn repeated_changes_of_a_plan_are_answered_as_the_first() {
@@ -178,4 +194,48 @@ async fn repeated_changes_of_a_plan_are_answered_as_the_first() {
     let resolve = format!("/v1/issues/{}/resolve", issue["id"].as_str().unwrap());
     twice("resolve", || post(&resolve, json!({ "resolution": "fixed" }))).await;
     twice("run", || post(&format!("{plan}/run"), json!({}))).await;
+}
+
+/// A slash command has its effect once: what was begun since then is not ended, chosen or rated again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repeated_slash_command_changes_nothing_more() {
+    let mut world =
+        World::with(Stage::set("goal: unused\nreplies: [{say: hello}, {say: again}]"), options())
+            .await;
+    world.serve_tasks();
+    let (_, session) = answer(world.post("/v1/sessions", &json!({}))).await;
+    let path = format!("/v1/sessions/{}", session["session_id"].as_str().unwrap());
+    let run = |line: &str| world.post(&format!("{path}/commands"), &json!({ "line": line }));
+    let talk = |text: &'static str| {
+        let (world, path) = (&world, &path);
+        async move {
+            let said = world.post(&format!("{path}/messages"), &json!({ "text": text }));
+            let task = answer(said).await.1["task_id"].as_str().unwrap().to_owned();
+            let waits = || async {
+                let (_, view) = answer(world.get(&format!("/v1/tasks/{task}"))).await;
+                view["status_reason"] == "awaiting_message"
+            };
+            while !waits().await {
+                tokio::task::yield_now().await;
+            }
+            task
+        }
+    };
+    let conversation = || async { answer(world.get(&path)).await.1["conversation"].clone() };
+    talk("hi").await;
+    let mode = twice("mode", || run("/mode plan")).await;
+    twice("model", || run("/model default")).await;
+    twice("rate", || run("/rate 4 good")).await;
+    let cleared = twice("clear", || run("/clear")).await;
+    let second = talk("hi again").await;
+    for (key, line, first) in [("clear", "/clear", &cleared), ("mode", "/mode plan", &mode)] {
+        let again = answer(run(line).header("idempotency-key", key)).await;
+        assert_eq!(again, (200, first.clone()), "{line}");
+    }
+    assert_eq!(conversation().await, json!(second), "the second conversation continues");
+    let stopped = twice("stop", || run("/stop")).await;
+    let third = talk("once more").await;
+    assert_eq!(answer(run("/stop").header("idempotency-key", "stop")).await, (200, stopped));
+    assert_eq!(conversation().await, json!(third), "what began since is not stopped");
+    world.stop().await;
 }

@@ -75,6 +75,54 @@ async fn a_workflow_is_started_once_watched_and_answered_over_http() {
     world.stop().await;
 }
 
+/// What the command line checks and shows of a workflow file, the API does too.
+#[tokio::test(flavor = "multi_thread")]
+async fn workflows_are_checked_and_rendered_over_http() {
+    let (world, repository) = (world().await, repository());
+    let directory = repository.path().display().to_string();
+    let path = format!("/v1/workflows/validate?directory={directory}");
+    let (status, checked) = answer(world.get(&path)).await;
+    assert_eq!((status, &checked["valid"][0]["name"]), (200, &json!("way")), "{checked}");
+    assert_eq!(checked["errors"], json!([]));
+    let wanted = json!({ "workflow": "way", "directory": directory });
+    let (status, rendered) = answer(world.post("/v1/workflows/render", &wanted)).await;
+    assert_eq!((status, &rendered["steps"][0]["text"]), (200, &json!("Which way?")), "{rendered}");
+    let (_, schema) = answer(world.get("/v1/workflows/schema")).await;
+    assert_eq!(schema["title"], "A windlass workflow");
+    for wrong in [json!({ "budget_usd": 0.0 }), json!({ "permission_profile": "lax" })] {
+        let mut wanted = wanted.clone();
+        wanted.as_object_mut().unwrap().extend(wrong.as_object().unwrap().clone());
+        assert_eq!(problem(world.post("/v1/workflows/runs", &wanted)).await.0, 422, "{wanted}");
+    }
+}
+
+/// A list of runs says that there are more, and where they begin.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_list_of_runs_comes_in_pages() {
+    let (world, repository) = (world().await, repository());
+    let directory = repository.path().display().to_string();
+    let mut started = Vec::new();
+    for title in ["one", "two", "three"] {
+        let wanted = json!({ "workflow": "way", "title": title, "directory": directory });
+        let (status, run) = answer(world.post("/v1/workflows/runs", &wanted)).await;
+        assert_eq!(status, 201, "{run}");
+        started.push(run["run_id"].clone());
+        world.stage.advance(jiff::SignedDuration::from_secs(1));
+    }
+    let (mut listed, mut path) = (Vec::new(), "/v1/workflows/runs?limit=2".to_owned());
+    loop {
+        let (_, page) = answer(world.get(&path)).await;
+        listed.extend(page["runs"].as_array().unwrap().iter().map(|run| run["run_id"].clone()));
+        let Some(next) = page["next"].as_str() else { break };
+        path = format!("/v1/workflows/runs?limit=2&cursor={next}");
+    }
+    started.reverse();
+    assert_eq!(listed, started);
+    for bad in ["limit=0", "limit=201", "cursor=x"] {
+        assert_eq!(problem(world.get(&format!("/v1/workflows/runs?{bad}"))).await.0, 400, "{bad}");
+    }
+}
+
 /// Worktrees that runs have left are listed with what pruning would do and why, to those who may see the runs.
 #[tokio::test(flavor = "multi_thread")]
 async fn worktrees_that_are_left_are_listed_and_pruned_over_http() {
@@ -181,8 +229,10 @@ async fn runs_that_cannot_be_are_refused_and_others_are_not_shown() {
     let (_, others) = answer(world.by("bob-token", Method::GET, "/v1/workflows/runs")).await;
     assert_eq!(others["runs"], json!([]));
     let task = world.submit("not a run").await;
-    let odd = problem(world.get(&format!("/v1/workflows/runs/{task}"))).await;
-    assert_eq!(odd, (409, "not-a-run".to_owned()));
+    for path in [format!("/v1/workflows/runs/{task}"), format!("/v1/parallel/{task}/results")] {
+        let odd = problem(world.get(&path)).await;
+        assert_eq!(odd, (404, "not-a-run".to_owned()), "{path}");
+    }
 }
 
 #[tokio::test]

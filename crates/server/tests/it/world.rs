@@ -7,7 +7,7 @@ use reqwest::{Client, ClientBuilder, Method, RequestBuilder, Response};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use windlass_coordinator::bus::{Embedded, InStream};
+use windlass_coordinator::bus::{EmbeddedBus, InStream};
 use windlass_coordinator::{Coordinator, Service};
 use windlass_server::{About, Access, Account, Options, Server, SkillList, TokenHash};
 use windlass_testkit::Stage;
@@ -26,6 +26,7 @@ pub fn options() -> Options {
     Options {
         address: "127.0.0.1:0".parse().unwrap(),
         allowed_hosts: Vec::new(),
+        trusted_proxies: Vec::new(),
         tls: None,
         allows_plain: false,
         owner: "ada".to_owned(),
@@ -82,7 +83,7 @@ impl World {
             drain: Duration::from_secs(5),
         };
         let coordinator = self.stage.coordinator.clone();
-        let bus = Arc::new(Embedded::of(&coordinator));
+        let bus = Arc::new(EmbeddedBus::of(&coordinator));
         self.jobs.spawn(service.run(coordinator, bus, self.stop.clone()));
     }
 

@@ -1,7 +1,7 @@
 //! What git puts into its work tree: files by name, patches, and what other commits hold.
 
-use super::unnamed::from_elsewhere;
-use super::{arrive, note};
+use super::unnamed::note_unknown_names;
+use super::{note, note_archive};
 use crate::invocation::{Invocation, Style};
 use crate::paths;
 use crate::state::{Arg, UNKNOWN};
@@ -12,7 +12,7 @@ use windlass_core::policy::{ArrivalSource, GitSource};
 const GLOBAL_VALUES: &[&str] =
     &["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env", "--super-prefix"];
 
-/// Options behind the subcommand whose value is a word of its own.
+/// Options after the subcommand whose value is a word of its own.
 const VALUES: &str = "-b -B --orphan -m --message -F -s --strategy -X --strategy-option --onto -x --exec \
     --conflict --pathspec-from-file --prefix -P --mainline --source --cleanup --date --author --recurse-submodules \
     --index-output --depth --reference --jobs -j --whitespace --directory";
@@ -35,7 +35,7 @@ impl EarlierGit {
     }
 }
 
-/// A git command behind its options.
+/// A git command after its global options.
 struct GitCall<'a> {
     directory: String,
     /// Whether it names a repository or a work tree of its own.
@@ -84,13 +84,13 @@ impl<'a> GitCall<'a> {
         self.call.operands.get(at).map(|arg| &*arg.text)
     }
 
-    /// The names before `--`, and the paths behind it.
+    /// The names before `--`, and the paths after it.
     fn parts(&self) -> (Vec<&Arg>, Option<Vec<&Arg>>) {
         let operands = self.call.operands.clone();
         match self.args.iter().position(|arg| arg.text == "--") {
             Some(at) => {
-                let behind = self.args.len() - at - 1;
-                let before = operands.len().saturating_sub(behind);
+                let after = self.args.len() - at - 1;
+                let before = operands.len().saturating_sub(after);
                 (operands[..before].to_vec(), Some(operands[before..].to_vec()))
             }
             None => (operands, None),
@@ -101,7 +101,7 @@ impl<'a> GitCall<'a> {
 /// Notes what arrives, and hands back the names that the text says.
 pub(super) fn by_git(walk: &mut Walk<'_>, args: &[Arg]) -> Vec<String> {
     let Some(git) = GitCall::new(args) else { return Vec::new() };
-    let names = named(walk, &git);
+    let names = named_files(walk, &git);
     for source in sources(walk, &git) {
         let is_sure = !walk.findings.git.moved && !git.is_elsewhere;
         let source = if is_sure && is_known(&source) { source } else { GitSource::Unseen };
@@ -120,9 +120,9 @@ pub(super) fn by_code_host(walk: &mut Walk<'_>, args: &[Arg]) -> Vec<String> {
         (Some("pr" | "mr"), Some("checkout" | "co")) => {
             note(walk, |_| ArrivalSource::Git(GitSource::Unseen), ".", ".");
         }
-        (Some("run" | "release"), Some("download")) => from_elsewhere(walk, &into),
+        (Some("run" | "release"), Some("download")) => note_unknown_names(walk, &into),
         (Some("repo" | "gist"), Some("clone")) if call.word(3).is_some_and(is_here) => {
-            from_elsewhere(walk, ".");
+            note_unknown_names(walk, ".");
         }
         _ => {}
     }
@@ -131,7 +131,7 @@ pub(super) fn by_code_host(walk: &mut Walk<'_>, args: &[Arg]) -> Vec<String> {
 }
 
 /// The files that a command names itself, and patches.
-fn named(walk: &mut Walk<'_>, git: &GitCall<'_>) -> Vec<String> {
+fn named_files(walk: &mut Walk<'_>, git: &GitCall<'_>) -> Vec<String> {
     let at = |path: &str| paths::join(&git.directory, path);
     let operands = |skip| git.call.operands.iter().skip(skip).map(|arg| at(&arg.text)).collect();
     match git.subcommand {
@@ -140,10 +140,10 @@ fn named(walk: &mut Walk<'_>, git: &GitCall<'_>) -> Vec<String> {
         {
             let files: Vec<String> = operands(0);
             for file in &files {
-                arrive(walk, ArrivalSource::Patch, Some(file), &git.directory);
+                note_archive(walk, ArrivalSource::Patch, Some(file), &git.directory);
             }
             if files.is_empty() {
-                arrive(walk, ArrivalSource::Patch, None, &git.directory);
+                note_archive(walk, ArrivalSource::Patch, None, &git.directory);
             }
             // `--directory=.claude` puts a directory before every name.
             git.call.values("--directory").map(at).chain([git.directory.clone()]).collect()
@@ -243,9 +243,9 @@ fn changes_files(git: &GitCall<'_>) -> bool {
 
 /// `git checkout` moves to a commit, or takes files from one or from the index.
 fn checkout(walk: &Walk<'_>, git: &GitCall<'_>) -> Vec<GitSource> {
-    let (before, behind) = git.parts();
+    let (before, after) = git.parts();
     let is_new = git.call.has("-b|-B|--orphan");
-    match (&before[..], behind) {
+    match (&before[..], after) {
         ([], None) => Vec::new(),
         ([], Some(paths)) => vec![files(walk, git, None, &paths)],
         ([commit, ..], Some(paths)) if !paths.is_empty() => {

@@ -29,7 +29,7 @@ const OTHER_STORES: &[(&str, &str)] = &[
     ("fossil", "update checkout open merge revert"),
 ];
 
-/// Notes what such a program brings. `None` where it is none of them.
+/// Notes the files that such a program brings. `None` when it is not one of these programs.
 pub(super) fn judge(walk: &mut Walk<'_>, program: &str, args: &[Arg]) -> Option<Vec<String>> {
     let words: Vec<&str> = args.iter().map(|arg| &*arg.text).collect();
     let of = |list: &[(&str, &str)]| {
@@ -39,7 +39,7 @@ pub(super) fn judge(walk: &mut Walk<'_>, program: &str, args: &[Arg]) -> Option<
     if let Some(subcommands) = of(OTHER_STORES) {
         let first = words.iter().find(|word| !word.starts_with('-'));
         if first.is_some_and(|first| subcommands.split(' ').any(|known| known == *first)) {
-            from_elsewhere(walk, ".");
+            note_unknown_names(walk, ".");
         }
         return Some(words.iter().map(|word| (*word).to_owned()).collect());
     }
@@ -56,10 +56,10 @@ pub(super) fn judge(walk: &mut Walk<'_>, program: &str, args: &[Arg]) -> Option<
             note(walk, ArrivalSource::Archive, file, ".");
             Some(Vec::new())
         }
-        ("scp" | "docker" | "podman" | "rclone", _) => Some(fetched(walk, program, args)),
+        ("scp" | "docker" | "podman" | "rclone", _) => Some(fetched_names(walk, program, args)),
         ("rename" | "prename" | "rename.ul" | "mmv" | "zmv", _) => {
             if words.iter().any(|word| names_rule(word)) {
-                from_elsewhere(walk, ".");
+                note_unknown_names(walk, ".");
             }
             Some(words.iter().map(|word| (*word).to_owned()).collect())
         }
@@ -68,7 +68,7 @@ pub(super) fn judge(walk: &mut Walk<'_>, program: &str, args: &[Arg]) -> Option<
 }
 
 /// What comes from a place that nobody can look into before.
-pub(super) fn from_elsewhere(walk: &mut Walk<'_>, into: &str) {
+pub(super) fn note_unknown_names(walk: &mut Walk<'_>, into: &str) {
     note(walk, |_| ArrivalSource::Computed, ".", into);
 }
 
@@ -103,17 +103,22 @@ fn unpack(
         return Vec::new();
     }
     let call = Invocation::new(program, args, &directory.replace('|', " "), Style::Bundled);
+    let copies = program == "pax" && ["-r", "-w"].into_iter().all(is_mark);
+    if let Some(into) = call.operands.last().filter(|_| copies) {
+        note_unknown_names(walk, &into.text);
+        return vec![into.text.clone()];
+    }
     let is_archive = |arg: &&Arg| !arg.text.starts_with('-') && arg.text.contains('.');
     let into = call.values(directory).next().unwrap_or(".").to_owned();
     match args.iter().find(is_archive).filter(|_| matches!(program, "jar" | "pax")) {
         Some(archive) => note(walk, ArrivalSource::Archive, &archive.text.clone(), &into),
-        None => from_elsewhere(walk, &into),
+        None => note_unknown_names(walk, &into),
     }
     vec![into]
 }
 
 /// `scp host:x/AGENTS.md .`, `docker cp box:/x/. .`: what is copied from elsewhere gets its name here.
-fn fetched(walk: &mut Walk<'_>, program: &str, args: &[Arg]) -> Vec<String> {
+fn fetched_names(walk: &mut Walk<'_>, program: &str, args: &[Arg]) -> Vec<String> {
     let values = "-P -i -o -F -l -S -c -J --config";
     let call = Invocation::new(program, args, values, Style::Bundled);
     let skip = match (program, call.word(0), call.word(1)) {
@@ -136,7 +141,7 @@ fn fetched(walk: &mut Walk<'_>, program: &str, args: &[Arg]) -> Vec<String> {
         let name = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
         let is_tree = program == "rclone" || source.known().is_none() || source.glob;
         match is_tree || matches!(name, "" | "." | "..") || name.contains(['*', '?', '[']) {
-            true => from_elsewhere(walk, &into),
+            true => note_unknown_names(walk, &into),
             false => names.push(paths::join(&into, name)),
         }
     }

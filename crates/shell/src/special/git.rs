@@ -76,7 +76,7 @@ pub(super) fn check(walk: &mut Walk<'_>, call: &Invocation) -> Option<Assessment
         call.args.iter().position(|arg| arg.text == subcommand).unwrap_or(call.args.len());
     for pair in call.args[..globals].windows(2).filter(|pair| pair[0].text == "-c") {
         let (key, value) = pair[1].text.split_once('=').unwrap_or((&pair[1].text, ""));
-        add(setting(walk, key, value));
+        add(setting(walk, key, value, false));
     }
     if call.args[..globals]
         .iter()
@@ -87,13 +87,13 @@ pub(super) fn check(walk: &mut Walk<'_>, call: &Invocation) -> Option<Assessment
     if subcommand == "clone" {
         for value in call.values("-c|--config").map(str::to_owned).collect::<Vec<_>>() {
             let (key, value) = value.split_once('=').unwrap_or((&value, ""));
-            add(setting(walk, key, value));
+            add(setting(walk, key, value, true));
         }
         if call.has("--template") {
             add(Some(opaque("copies hooks that git runs")));
         }
     }
-    add(elsewhere(&walk.paths(), call));
+    add(other_repository(&walk.paths(), call));
     if names_program(call, subcommand) {
         add(Some(opaque("names the program that git runs")));
     }
@@ -138,7 +138,7 @@ pub(super) fn check(walk: &mut Walk<'_>, call: &Invocation) -> Option<Assessment
 }
 
 /// `git -C ~ init`: a repository outside the workspace is changed.
-fn elsewhere(paths: &Resolver<'_>, call: &Invocation) -> Option<Assessment> {
+fn other_repository(paths: &Resolver<'_>, call: &Invocation) -> Option<Assessment> {
     let mut places = call.values("-C|--git-dir|--work-tree").map(|path| paths.place(path));
     let outside = places.any(|place| place > Zone::Unknown);
     let changes = table::program("git")
@@ -156,7 +156,7 @@ pub(in crate::special) fn without_alias(args: &[Arg]) -> Option<Vec<Arg>> {
     let (name, value) = args[at + 1].known()?["alias.".len()..].split_once('=')?;
     let used = args[at + 2..].iter().position(|arg| arg.text == name)? + at + 2;
     let plain = |c: char| c.is_ascii_alphanumeric() || " -_./=~^@:".contains(c);
-    // Only options may stand before a subcommand.
+    // Only options may come before a subcommand.
     let first = args[at + 2..used].is_empty();
     if !first || value.is_empty() || !value.chars().all(plain) {
         return None;
@@ -180,8 +180,8 @@ fn names_program(call: &Invocation, subcommand: &str) -> bool {
     }
 }
 
-/// A setting given to one call, or written into the configuration.
-fn setting(walk: &mut Walk<'_>, key: &str, value: &str) -> Option<Assessment> {
+/// A setting given to one call, or kept in the configuration.
+fn setting(walk: &mut Walk<'_>, key: &str, value: &str, is_kept: bool) -> Option<Assessment> {
     let key = key.to_ascii_lowercase();
     let one_of = |keys: &[&str]| keys.iter().any(|pattern| glob(pattern, &key));
     if one_of(RUN_BY_GIT) {
@@ -195,9 +195,9 @@ fn setting(walk: &mut Walk<'_>, key: &str, value: &str) -> Option<Assessment> {
             };
             walk.follow_argument(&text, "git");
         }
-        // An alias of subcommands runs nothing but git; what they do was found above.
-        let subcommands = key.starts_with("alias.") && !value.starts_with('!');
-        let harmless = subcommands || matches!(value, "" | "true" | "false" | "cat" | "less");
+        // What an alias does depends on the words after it, which are not followed from here.
+        let harmless = key.starts_with("alias.") && is_kept && !value.starts_with('!')
+            || matches!(value, "" | "true" | "false" | "cat" | "less");
         return (!harmless).then(|| opaque(format!("`{key}` makes git run a command")));
     }
     one_of(OBEYED_BY_GIT)
@@ -208,7 +208,7 @@ fn configure(walk: &mut Walk<'_>, call: &Invocation) -> Option<Assessment> {
     let skip = 1 + usize::from(matches!(call.word(1), Some("set" | "unset" | "get" | "list")));
     let key = call.word(skip)?.to_owned();
     match call.operands.get(skip + 1) {
-        Some(value) => setting(walk, &key, &value.text.clone()),
+        Some(value) => setting(walk, &key, &value.text.clone(), true),
         None => None,
     }
 }

@@ -108,7 +108,7 @@ pub(super) fn program(name: &str) -> Option<&'static Program> {
 }
 
 /// Whether the table knows this name.
-pub(super) fn knows(name: &str) -> bool {
+pub(super) fn is_known(name: &str) -> bool {
     program(name).is_some()
 }
 

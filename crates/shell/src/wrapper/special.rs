@@ -160,7 +160,7 @@ pub(super) fn npx(walk: &mut Walk<'_>, program: &str, args: &[Arg]) -> Assessmen
         let name = name.split('@').next().unwrap_or_default().rsplit('/').next();
         let name = name.unwrap_or_default().to_owned();
         // A known tool is most likely installed, and judged by what it does.
-        let known = table::knows(&name);
+        let known = table::is_known(&name);
         let inner =
             std::iter::once(Arg::literal(name)).chain(more.iter().cloned()).collect::<Vec<_>>();
         walk.follow_words(via, &inner);

@@ -8,7 +8,7 @@ const fn plain(names: &'static [&'static str], values: &'static str, skip: usize
     Wrapper { names, values, texts: "", runs: Runs::Words(skip), class, reason }
 }
 
-const fn after(
+const fn after_words(
     names: &'static [&'static str],
     subcommand: &'static str,
     values: &'static str,
@@ -192,7 +192,7 @@ pub(super) const WRAPPERS: &[Wrapper] = &[
         "-u -t -r -S -G --reuid --regid --groups --inh-caps --ambient-caps --securebits",
         0,
     ),
-    after(
+    after_words(
         &["docker", "podman", "nerdctl"],
         "exec",
         DOCKER_VALUES,
@@ -200,7 +200,7 @@ pub(super) const WRAPPERS: &[Wrapper] = &[
         Class::LocalCommand,
         "runs a command in a container",
     ),
-    after(
+    after_words(
         &["docker", "podman", "nerdctl"],
         "run|create",
         DOCKER_VALUES,
@@ -208,7 +208,7 @@ pub(super) const WRAPPERS: &[Wrapper] = &[
         Class::Build,
         "starts a container",
     ),
-    after(
+    after_words(
         &["docker", "podman"],
         "compose exec|compose run",
         DOCKER_VALUES,
@@ -216,7 +216,7 @@ pub(super) const WRAPPERS: &[Wrapper] = &[
         Class::LocalCommand,
         "runs a command in a container",
     ),
-    after(
+    after_words(
         &["docker-compose"],
         "exec|run",
         DOCKER_VALUES,
@@ -224,7 +224,7 @@ pub(super) const WRAPPERS: &[Wrapper] = &[
         Class::LocalCommand,
         "runs a command in a container",
     ),
-    after(
+    after_words(
         &["kubectl", "oc", "k"],
         "exec",
         "-n --namespace -c --container --context --kubeconfig",
@@ -232,7 +232,7 @@ pub(super) const WRAPPERS: &[Wrapper] = &[
         Class::Production,
         "runs a command in a cluster",
     ),
-    after(
+    after_words(
         &["poetry", "pipenv", "pdm", "rye", "hatch", "uv", "pixi", "conda", "mamba"],
         "run",
         "--with --python -p --extra --group --env-file -n -e -m --directory -C",
@@ -240,7 +240,7 @@ pub(super) const WRAPPERS: &[Wrapper] = &[
         Class::LocalCommand,
         "runs a command of the project's environment",
     ),
-    after(
+    after_words(
         &[
             "bundle", "tox", "mise", "rtx", "asdf", "opam", "stack", "cabal", "pyenv", "rbenv",
             "volta", "fnm", "mix",
@@ -251,7 +251,7 @@ pub(super) const WRAPPERS: &[Wrapper] = &[
         Class::LocalCommand,
         "runs a command of the project's environment",
     ),
-    after(
+    after_words(
         &["direnv"],
         "exec",
         "",
@@ -259,7 +259,7 @@ pub(super) const WRAPPERS: &[Wrapper] = &[
         Class::LocalCommand,
         "runs a command of the project's environment",
     ),
-    after(&["rustup"], "run", "", 1, Class::LocalCommand, "runs a command of a toolchain"),
+    after_words(&["rustup"], "run", "", 1, Class::LocalCommand, "runs a command of a toolchain"),
     Wrapper {
         names: &["npm", "pnpm", "yarn", "bun"],
         values: "-p --package -c --call -w --workspace",
@@ -268,12 +268,33 @@ pub(super) const WRAPPERS: &[Wrapper] = &[
         class: Class::Build,
         reason: "runs a package's program, fetching it when missing",
     },
-    after(&["devbox", "toolbox"], "run", "-c --container -r", 0, Class::Build, "runs a command"),
-    after(&["adb"], "shell", "-s", 0, Class::Publish, "runs a command on a device"),
-    after(&["perf"], "stat|record|trace", "-e -o -p", 0, Class::LocalCommand, "measures a command"),
-    after(&["git"], "bisect run", "-C -c", 0, Class::LocalCommand, "runs a command at every step"),
-    after(&["nix"], "develop|shell", "", 0, Class::Build, "fetches packages"),
-    after(
+    after_words(
+        &["devbox", "toolbox"],
+        "run",
+        "-c --container -r",
+        0,
+        Class::Build,
+        "runs a command",
+    ),
+    after_words(&["adb"], "shell", "-s", 0, Class::Publish, "runs a command on a device"),
+    after_words(
+        &["perf"],
+        "stat|record|trace",
+        "-e -o -p",
+        0,
+        Class::LocalCommand,
+        "measures a command",
+    ),
+    after_words(
+        &["git"],
+        "bisect run",
+        "-C -c",
+        0,
+        Class::LocalCommand,
+        "runs a command at every step",
+    ),
+    after_words(&["nix"], "develop|shell", "", 0, Class::Build, "fetches packages"),
+    after_words(
         &["aws-vault", "chamber", "op", "infisical", "sops"],
         "exec|run|exec-env",
         "",

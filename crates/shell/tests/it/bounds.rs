@@ -4,7 +4,7 @@
 //! limit that stops working shows as a test that does not end.
 
 use windlass_core::policy::{Class, Risk};
-use windlass_shell::{analyze, analyze_bytes};
+use windlass_shell::analyze;
 
 use crate::corpus::context;
 
@@ -111,14 +111,6 @@ fn a_here_document_in_an_expansion_is_refused() {
     is_refused("echo ${x:-${y:-<<-'E'\n}}", "here-document in an expansion");
     let found = analyze("cat <<E\n${x:-y}\nE\necho ${z} <<<${w}", &context()).assessment;
     assert_eq!(found.risk, Risk::Low, "{found:?}");
-}
-
-#[test]
-fn bytes_that_are_not_text_are_opaque_and_the_rest_counts() {
-    let found = analyze_bytes(b"ls \xff", &context()).assessment;
-    assert_eq!((found.class, found.risk), (Class::Opaque, Risk::High));
-    let found = analyze_bytes(b"rm -rf x \xff", &context()).assessment;
-    assert_eq!((found.class, found.risk), (Class::Catastrophic, Risk::Critical));
 }
 
 #[test]

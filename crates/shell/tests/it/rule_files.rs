@@ -10,6 +10,32 @@ fn class(command: &str) -> Class {
 }
 
 #[test]
+fn the_files_of_another_task_are_not_changed_unasked() {
+    let own = format!("{}/.windlass/tasks/task_own", context().workspace);
+    let context = Context { task_directory: Some(own), ..context() };
+    let class = |command: &str| analyze(command, &context).assessment.class;
+    for command in [
+        "echo x > .windlass/tasks/task_other/plan.md",
+        "echo x > .windlass/tasks/task_own2/plan.md",
+        "mkdir .windlass/tasks/task_new",
+        "echo x > .windlass/tasks/.gitignore",
+        "cd .windlass/tasks/task_other && touch x",
+        "mv x .windlass/Tasks/task_other/x",
+        "cp x .windlass/tasks/task_own/../task_other/x",
+    ] {
+        assert_eq!(class(command), Class::Production, "{command}");
+    }
+    for command in [
+        "echo x > .windlass/tasks/task_own/scratch/a",
+        "mkdir -p .windlass/tasks/task_own/scratch",
+        "cd .windlass/tasks/task_own && touch x",
+        "cat .windlass/tasks/task_other/plan.md",
+    ] {
+        assert!(class(command) < Class::Production, "{command}");
+    }
+}
+
+#[test]
 fn a_rule_file_is_found_however_a_command_names_it() {
     for command in [
         "cp /tmp/x/AGENTS.md .",
@@ -64,6 +90,32 @@ fn a_rule_file_is_found_however_a_command_names_it() {
         "gh gist clone x .claude",
         "7zz x a.7z -o.claude",
         "env -C .claude touch settings.json",
+        // Another name of the same file.
+        "ln AGENTS.md notes.txt",
+        "ln -s AGENTS.md notes.txt",
+        "ln -s ../AGENTS.md docs/notes.txt",
+        "cp -l AGENTS.md notes.txt",
+        "cp -s AGENTS.md notes.txt",
+        "cp -al .claude copy",
+        // Names that are only known when it runs.
+        "for f in *.md; do echo x > $f; done",
+        "for f in *.md; do echo x > \"$f\"; done",
+        "echo x > \"./$(cat name)\"",
+        "while read n; do echo x > ./$n; done < names",
+        "read n < name; echo x > \"$PWD/$n\"",
+        "n=$(cat name); cp x ./$n",
+        "cp --parents .claude/settings.json ..",
+        "cd vendor/tpl && cp --parents .claude/settings.json ../..",
+        "rsync -aR vendor/tpl/./AGENTS.md .",
+        // What a patch says of names.
+        "patch -p2 <<'E'\n--- a/x/AGENTS.md\n+++ b/x/AGENTS.md\nE",
+        "git apply -p2 <<'E'\n--- a/x/AGENTS.md\n+++ b/x/AGENTS.md\nE",
+        "git apply <<'E'\n--- \"a/\\101GENTS.md\"\n+++ \"b/\\101GENTS.md\"\nE",
+        "git apply <<'E'\ndiff --git a/AGENTS.md b/AGENTS.md\nnew file mode 100644\nE",
+        "git apply <<'E'\ndiff --git a/CLAUDE.md b/CLAUDE.md\nGIT binary patch\nE",
+        // An alias, with words after it.
+        "git -c alias.x='rm AGENTS.md' x",
+        "git -c alias.x=apply -c a.b=c x p.diff",
         "env --chdir=.claude touch settings.json",
     ] {
         assert!(class(command) >= Class::Production, "{command}: {:?}", class(command));
@@ -86,6 +138,10 @@ fn a_rule_file_may_be_read_copied_away_and_committed() {
         "docker cp AGENTS.md box:/x",
         "grep -rn x .claude",
         "time cat AGENTS.md",
+        "for f in *.txt; do echo x > \"$f\"; done",
+        "for f in src/*; do echo x > $f; done",
+        "echo x > \"out/$(date +%s)\"",
+        "ln -s ../docs/notes.txt docs/link.txt",
         "curl -o x https://example.com/AGENTS.md",
     ] {
         assert!(class(command) < Class::Production, "{command}: {:?}", class(command));
@@ -109,6 +165,11 @@ fn what_arrives_under_other_names_is_noted_with_its_source() {
     let at = |path: &str| format!("{top}/{path}");
     for (command, source, into) in [
         ("cp -r evil/. .", ArrivalSource::Tree(at("evil")), top.clone()),
+        ("cp -rT evil .", ArrivalSource::Tree(at("evil")), top.clone()),
+        ("cp -r --parents evil .", ArrivalSource::Tree(at("evil")), top.clone()),
+        ("rsync -aR evil .", ArrivalSource::Tree(at("evil")), top.clone()),
+        ("cd sub; find . | cpio -pdm ..", ArrivalSource::Pipe, top.clone()),
+        ("cd sub; pax -rw . ..", ArrivalSource::Computed, top.clone()),
         ("mv evil/* .", ArrivalSource::Glob(at("evil/*")), top.clone()),
         ("cd sub; rsync -a ../x/ .", ArrivalSource::Tree(at("x")), at("sub")),
         ("tar xzf a.tgz", ArrivalSource::Archive(at("a.tgz")), top.clone()),
@@ -178,7 +239,7 @@ fn what_git_takes_from_its_store_is_noted_with_its_source() {
 }
 
 #[test]
-fn a_place_that_is_only_known_when_it_runs_may_be_the_workspace() {
+fn a_place_that_only_the_run_shows_may_be_the_workspace() {
     let top = context().workspace;
     for command in ["cd $x; tar xf a.tar", "tar xf a.tar -C \"$x\"", "cp -r $x/. ."] {
         let arrivals = analyze(command, &context()).arrivals;

@@ -3,7 +3,7 @@
 use windlass_core::axes::{Axes, PermissionProfile};
 use windlass_core::policy::allow::{denylist_reason, is_allowlisted};
 use windlass_core::policy::{
-    AllowRule, Approval, Class, CommandAnalysis, Decision, DenyRule, Pattern, Rules, decide,
+    AllowRule, Class, CommandAnalysis, Decision, DenyRule, Pattern, RuleScope, Rules, decide,
 };
 use windlass_shell::{Context, CustomRule, analyze};
 
@@ -165,8 +165,8 @@ fn allow_all_offers_the_narrowest_rule_and_says_what_it_grants() {
     assert_eq!(offered("cd sub && cargo build | tail"), rule(&["cargo", "build"]));
     assert_eq!(offered("git push origin topic"), rule(&["git", "push"]));
     assert_eq!(offered("npm ci && npm test"), AllowRule::Class { class: Class::Build });
-    insta::assert_snapshot!(offered("cargo build").describe(), @"every command that starts with `cargo build`, alone or with commands that only look, for this session; never what destroys, touches production or cannot be read");
-    insta::assert_snapshot!(offered("npm ci && npm test").describe(), @"every command of class `build` or less, for this session; never what destroys, touches production or cannot be read");
+    insta::assert_snapshot!(offered("cargo build").describe(RuleScope::Session), @"every command that starts with `cargo build`, alone or with commands that only look, for this session; never what destroys, touches production or cannot be read");
+    insta::assert_snapshot!(offered("npm ci && npm test").describe(RuleScope::Session), @"every command of class `build` or less, and every tool call of class `build`, for this session; never what destroys, touches production or cannot be read");
 }
 
 #[test]
@@ -190,15 +190,6 @@ fn a_class_rule_covers_that_class_and_less() {
     assert!(
         rule.covers_tool("browser", Class::Build) && !rule.covers_tool("browser", Class::Publish)
     );
-}
-
-#[test]
-fn an_approval_fits_one_call_with_its_arguments_in_its_directory() {
-    let approval = Approval::of("call_1", r#"{"command":"rm a"}"#, "/workspace");
-    assert!(approval.fits("call_1", r#"{"command":"rm a"}"#, "/workspace"));
-    assert!(!approval.fits("call_2", r#"{"command":"rm a"}"#, "/workspace"));
-    assert!(!approval.fits("call_1", r#"{"command":"rm b"}"#, "/workspace"));
-    assert!(!approval.fits("call_1", r#"{"command":"rm a"}"#, "/workspace/src"));
 }
 
 /// MS-017
@@ -254,7 +245,7 @@ fn scratch_directories_may_be_written() {
 
 /// The data directory holds secrets; a workspace that was made in it is the agent's own.
 #[test]
-fn a_workspace_in_the_data_directory_is_no_secret() {
+fn a_workspace_in_the_data_directory_is_not_secret() {
     let data = format!("{}/.local/share/windlass", context().home);
     let own = format!("{data}/evals/case-1/work");
     let inside = Context { directory: own.clone(), workspace: own.clone(), ..context() };

@@ -33,7 +33,7 @@ impl Watches {
     pub fn new(handler: impl Fn(notify::Result<Event>) + Send + 'static) -> Self {
         let made = notify::recommended_watcher(handler);
         if let Err(error) = &made {
-            tracing::warn!("Skills are looked at now and then instead of watched: {error}");
+            tracing::warn!("Skills are checked now and then instead of being watched: {error}");
         }
         Self { refused: made.is_err(), watcher: made.ok(), counts: HashMap::new() }
     }
@@ -65,11 +65,11 @@ impl Watches {
         if let Some(watcher) = &mut self.watcher {
             match watcher.watch(path, effective) {
                 Ok(()) => {}
-                Err(error) if gone(&error) => return Err(()),
+                Err(error) if is_gone(&error) => return Err(()),
                 Err(error) => {
                     if !std::mem::replace(&mut self.refused, true) {
                         tracing::warn!(
-                            "Some skills are looked at now and then instead of watched: {error}"
+                            "Some skills are checked now and then instead of being watched: {error}"
                         );
                     }
                 }
@@ -108,7 +108,7 @@ fn of(count: &mut Count, mode: RecursiveMode) -> &mut usize {
     }
 }
 
-fn gone(error: &notify::Error) -> bool {
+fn is_gone(error: &notify::Error) -> bool {
     match &error.kind {
         notify::ErrorKind::PathNotFound | notify::ErrorKind::WatchNotFound => true,
         notify::ErrorKind::Io(error) => error.kind() == std::io::ErrorKind::NotFound,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use tempfile::TempDir;
-use windlass_skills::{Approved, Parsed, Scope, Skills, parse_markdown, parse_yaml};
+use windlass_skills::{ApprovalFn, ParsedSkill, Scope, Skills, parse_markdown, parse_yaml};
 
 pub(crate) fn put(directory: &TempDir, name: &str, content: impl AsRef<[u8]>) {
     let path = directory.path().join(name);
@@ -26,7 +26,7 @@ pub(crate) fn load(directory: &TempDir, names: &[(&str, Scope)]) -> Skills {
 }
 
 /// Whether every project's skill is approved.
-pub(crate) fn approved(all: bool) -> Approved {
+pub(crate) fn approved(all: bool) -> ApprovalFn {
     Arc::new(move |_| all)
 }
 
@@ -92,6 +92,33 @@ fn the_later_directory_wins_by_name() {
     assert_eq!((overridden, skills.contested().count()), (vec![Scope::Project], 1));
 }
 
+#[test]
+fn a_projects_skill_takes_no_name_by_its_case() {
+    let directory = tempfile::tempdir().unwrap();
+    put(&directory, "home/pdf/SKILL.md", PDF);
+    let other = PDF.replace("name: pdf", "name: PDF").replace("Fill in", "Read");
+    put(&directory, "project/.windlass/skills/other.md", other);
+    let places = [("home", Scope::User), ("project/.windlass/skills", Scope::Project)]
+        .map(|(name, scope)| (directory.path().join(name), scope));
+    let loaded = |all| Skills::load(&places, &approved(all));
+    insta::assert_snapshot!(shown(&loaded(false), directory.path()), @"pdf (user): Fill in forms");
+    insta::assert_snapshot!(shown(&loaded(true), directory.path()), @"PDF (project): Read forms");
+    assert_eq!((loaded(false).overridden().count(), loaded(false).contested().count()), (1, 1));
+}
+
+/// As public collections have them: a colon without quotes, and a title for a name.
+#[test]
+fn skills_of_public_collections_are_read_with_a_warning() {
+    let text = "---\nname: Hook Development\ndescription: Use when: it's needed\n---\nbody\n";
+    let read = parse_markdown(text, "hook-development").unwrap();
+    assert_eq!(read.meta.name, "hook-development");
+    assert_eq!(read.meta.description, "Use when: it's needed");
+    let warning = read.warning.unwrap();
+    assert_eq!((warning.line, warning.reason.contains("`description`")), (Some(3), true));
+    // What no name can be made of stays refused.
+    assert!(parse_markdown("---\nname: ../evil one\ndescription: x\n---\n", "ok").is_err());
+}
+
 /// Public collections have longer ones.
 #[test]
 fn a_long_description_is_cut_with_a_warning() {
@@ -149,7 +176,7 @@ fn every_key_is_read_in_kebab_and_in_snake_case() {
             unknown: ignored\n---\nbody"
         )
     };
-    let Parsed { meta, body, .. } = parse_markdown(&text("-", "[read, grep]"), "f").unwrap();
+    let ParsedSkill { meta, body, .. } = parse_markdown(&text("-", "[read, grep]"), "f").unwrap();
     insta::assert_debug_snapshot!(meta);
     assert_eq!(body, "body");
     assert_eq!(parse_markdown(&text("_", "read, grep"), "f").unwrap().meta, meta);
@@ -196,7 +223,7 @@ proptest! {
         name in "[a-z][a-z0-9-]{0,63}", description in "[a-zA-Z][a-zA-Z ,.]{0,80}[a-z]", body in "[a-z #\n]{0,80}",
     ) {
         let text = format!("---\nname: '{name}'\ndescription: '{description}'\n---\n{body}");
-        let Parsed { meta, body: read, .. } = parse_markdown(&text, "fallback").unwrap();
+        let ParsedSkill { meta, body: read, .. } = parse_markdown(&text, "fallback").unwrap();
         prop_assert_eq!((meta.name, meta.description), (name, description));
         prop_assert_eq!(read, body.trim_start_matches('\n'));
     }

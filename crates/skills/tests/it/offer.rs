@@ -2,7 +2,7 @@
 
 use windlass_core::axes::{Axes, PermissionProfile, WorkMode};
 use windlass_skills::{
-    InvocationError, Scope, Skills, Viewer, change_notice, followed, fork, invoke,
+    InvocationError, Scope, Skills, Viewer, change_notice, fork, invoke, skill_of_goal,
 };
 
 use crate::{load, put};
@@ -131,9 +131,9 @@ fn a_followed_skill_is_known_by_its_goal_and_limits_tools() {
     let (_directory, skills) = skills();
     let viewer = viewer(PermissionProfile::Normal, WorkMode::Build);
     let goal = fork("/narrow the tests", &skills, viewer).unwrap();
-    assert_eq!(followed(&goal), Some("narrow"));
+    assert_eq!(skill_of_goal(&goal), Some("narrow"));
     assert!(goal.contains("Apply it to: the tests"), "{goal}");
-    assert_eq!(followed("fix the build"), None);
+    assert_eq!(skill_of_goal("fix the build"), None);
     assert!(
         fork("/deploy now", &skills, viewer).is_none(),
         "MS-161: not on a model's own initiative"

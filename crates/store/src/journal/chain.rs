@@ -1,7 +1,7 @@
 //! The checksums of a stream: each covers its row and the one before it (§15.27), so that a changed, missing, added or
 //! moved row is noticed.
 //!
-//! Rows from before there were checksums have none; a stream's chain begins with its first row that has one.
+//! Rows that are older than the checksums are not covered: a stream's chain begins with its first row that has one.
 
 use jiff::Timestamp;
 use rusqlite::Row;
@@ -16,10 +16,10 @@ pub(crate) type Hash = [u8; 16];
 
 /// The hash of some bytes.
 pub(crate) fn hash(bytes: &[u8]) -> Hash {
-    shortened(Sha256::new().chain_update(bytes))
+    truncate_digest(Sha256::new().chain_update(bytes))
 }
 
-fn shortened(digest: Sha256) -> Hash {
+fn truncate_digest(digest: Sha256) -> Hash {
     let mut hash = Hash::default();
     hash.copy_from_slice(&digest.finalize()[..16]);
     hash
@@ -27,7 +27,7 @@ fn shortened(digest: Sha256) -> Hash {
 
 /// When an event was committed, as its row has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) enum At {
+pub(crate) enum StoredTime {
     /// Nanoseconds since 1970.
     Nanoseconds(i64),
     /// A text, in rows of earlier versions and for times that are too far away.
@@ -36,7 +36,7 @@ pub(crate) enum At {
     Unreadable,
 }
 
-impl At {
+impl StoredTime {
     pub(crate) fn of(at: Timestamp) -> Self {
         match i64::try_from(at.as_nanosecond()) {
             Ok(nanoseconds) => Self::Nanoseconds(nanoseconds),
@@ -72,7 +72,7 @@ impl At {
     }
 }
 
-impl ToSql for At {
+impl ToSql for StoredTime {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(match self {
             Self::Nanoseconds(at) => ToSqlOutput::from(*at),
@@ -83,11 +83,11 @@ impl ToSql for At {
 }
 
 /// A row of `events` as it is stored. Texts are bytes: damage may have made them something else.
-pub(crate) struct Stored {
+pub(crate) struct StoredRow {
     pub(crate) pos: i64,
     pub(crate) stream: Vec<u8>,
     pub(crate) seq: u64,
-    pub(crate) at: At,
+    pub(crate) at: StoredTime,
     pub(crate) kind: Vec<u8>,
     pub(crate) version: i64,
     pub(crate) body: Vec<u8>,
@@ -95,10 +95,10 @@ pub(crate) struct Stored {
     pub(crate) hash: Option<Hash>,
 }
 
-/// The columns that [`Stored::read`] expects, in its order.
+/// The columns that [`StoredRow::read`] expects, in its order.
 pub(crate) const COLUMNS: &str = "pos, stream, seq, instant, kind, v, body, content, hash";
 
-impl Stored {
+impl StoredRow {
     /// Reads a row; what is of another type than it should be is empty, and does not match the checksum.
     pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
         let whole = |index| Ok::<_, rusqlite::Error>(row.get_ref(index)?.as_i64().unwrap_or(0));
@@ -106,7 +106,7 @@ impl Stored {
             pos: whole(0)?,
             stream: bytes(row.get_ref(1)?).to_vec(),
             seq: whole(2)?.unsigned_abs(),
-            at: At::read(row.get_ref(3)?),
+            at: StoredTime::read(row.get_ref(3)?),
             kind: bytes(row.get_ref(4)?).to_vec(),
             version: whole(5)?,
             body: bytes(row.get_ref(6)?).to_vec(),
@@ -127,7 +127,7 @@ impl Stored {
             digest.update((part.len() as u64).to_le_bytes());
             digest.update(part);
         }
-        shortened(digest)
+        truncate_digest(digest)
     }
 
     /// The error that names this event.
@@ -149,7 +149,7 @@ fn bytes(value: ValueRef<'_>) -> &[u8] {
 }
 
 /// A hash; one of another length or type matches nothing.
-fn short(value: ValueRef<'_>) -> Option<Hash> {
+pub(crate) fn short(value: ValueRef<'_>) -> Option<Hash> {
     match value {
         ValueRef::Null => None,
         ValueRef::Blob(bytes) => Some(bytes.try_into().unwrap_or([0xFF; 16])),
@@ -166,7 +166,7 @@ pub(crate) struct Chain {
 
 impl Chain {
     /// Takes the next row of the stream, or says what is wrong with it.
-    pub(crate) fn follow(&mut self, stored: &Stored) -> Result<(), Fault> {
+    pub(crate) fn follow(&mut self, stored: &StoredRow) -> Result<(), Fault> {
         let expected = self.seq + 1;
         if stored.seq != expected {
             return Err(damaged(&stored.stream, expected, stored.pos, "it is missing"));

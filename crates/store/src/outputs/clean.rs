@@ -19,7 +19,7 @@ const CLEANED_MARK: &str = ".cleaned";
 
 /// What was removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cleaned {
+pub struct CleanupReport {
     /// How many files.
     pub files: u64,
     /// How many bytes.
@@ -28,13 +28,13 @@ pub struct Cleaned {
 
 impl Outputs {
     /// Removes what is too old, unless that was done less than a day ago.
-    pub fn clean_when_due(&self, now: Timestamp) -> Result<Cleaned, Error> {
+    pub fn clean_when_due(&self, now: Timestamp) -> Result<CleanupReport, Error> {
         let mark = self.dir.join(CLEANED_MARK);
         let last = fs::metadata(&mark).and_then(|found| found.modified()).ok();
         let last = last.and_then(|last| Timestamp::try_from(last).ok());
         let lately = last.is_some_and(|last| now.duration_since(last) < CLEAN_EVERY);
         if lately || !self.dir.exists() {
-            return Ok(Cleaned::default());
+            return Ok(CleanupReport::default());
         }
         let marked = OpenOptions::new().create(true).truncate(false).write(true).open(&mark);
         marked
@@ -44,8 +44,8 @@ impl Outputs {
     }
 
     /// Removes files that were last written longer before `now` than they are kept.
-    pub fn clean(&self, now: Timestamp) -> Result<Cleaned, Error> {
-        let mut cleaned = Cleaned::default();
+    pub fn clean(&self, now: Timestamp) -> Result<CleanupReport, Error> {
+        let mut cleaned = CleanupReport::default();
         let entries = match fs::read_dir(&self.dir) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(cleaned),
@@ -72,7 +72,7 @@ impl Outputs {
 
     /// Removes traces of ended tasks that are as old: `windlass trace` makes them again from the journal. An unused
     /// workspace goes with its trace.
-    fn clean_traces(&self, now: Timestamp, cleaned: &mut Cleaned) -> Result<(), Error> {
+    fn clean_traces(&self, now: Timestamp, cleaned: &mut CleanupReport) -> Result<(), Error> {
         let keep = self.store.inner.keep_outputs;
         for entry in fs::read_dir(self.store.dir().traces()).into_iter().flatten().flatten() {
             let name = entry.file_name();

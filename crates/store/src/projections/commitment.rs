@@ -2,13 +2,14 @@
 
 use jiff::Timestamp;
 use rusqlite::Connection;
-use windlass_core::commitment::{CommitmentEvent, CommitmentOpened, Evidence, Party, Verdict};
+use windlass_core::commitment::{
+    CommitmentEvent, CommitmentOpened, CommitmentState, Evidence, Party, Verdict,
+};
 use windlass_core::id::{CommitmentId, EvidenceId};
 
 use crate::error::Fault;
 use crate::journal::chain::Chain;
 use crate::row::instant;
-use crate::words::{COMMITMENT_OPEN, COMMITMENT_SUBMITTED};
 
 /// An event of a commitment, or of evidence that belongs to none, with its place.
 pub(crate) struct LedgerRecord {
@@ -25,17 +26,23 @@ pub(crate) fn apply_commitment(tx: &Connection, record: &LedgerRecord) -> Result
         insert_evidence(tx, record.commitment, &captured.evidence)?;
     }
     let Some(id) = record.commitment.map(|id| id.to_string()) else { return Ok(()) };
-    let set =
-        |state: &str, claimed: Option<&Party>, submitted: Option<&Party>| {
-            tx.prepare_cached(
+    let set = |state: CommitmentState, claimed: Option<&Party>, submitted: Option<&Party>| {
+        tx.prepare_cached(
             "UPDATE commitments SET state = ?2, claimed_by = ?3, submitted_by = ?4 WHERE id = ?1",
         )?
-        .execute((&id, state, claimed.map(Party::to_string), submitted.map(Party::to_string)))?;
-            Ok::<_, Fault>(())
-        };
+        .execute((
+            &id,
+            state.as_str(),
+            claimed.map(Party::to_string),
+            submitted.map(Party::to_string),
+        ))?;
+        Ok::<_, Fault>(())
+    };
     match &record.event {
         CommitmentEvent::Opened(opened) => insert(tx, &id, &at, opened)?,
-        CommitmentEvent::Claimed(claimed) => set("claimed", Some(&claimed.by), None)?,
+        CommitmentEvent::Claimed(claimed) => {
+            set(CommitmentState::Claimed, Some(&claimed.by), None)?;
+        }
         CommitmentEvent::Captured(_) => {
             tx.prepare_cached(
                 "UPDATE commitments SET evidence_count = evidence_count + 1 WHERE id = ?1",
@@ -43,11 +50,14 @@ pub(crate) fn apply_commitment(tx: &Connection, record: &LedgerRecord) -> Result
             .execute([&id])?;
         }
         CommitmentEvent::Submitted(submitted) => {
-            tx.prepare_cached(&format!(
-                "UPDATE commitments SET state = '{COMMITMENT_SUBMITTED}', submitted_by = ?2
-                     WHERE id = ?1"
-            ))?
-            .execute((&id, submitted.by.to_string()))?;
+            tx.prepare_cached(
+                "UPDATE commitments SET state = ?2, submitted_by = ?3 WHERE id = ?1",
+            )?
+            .execute((
+                &id,
+                CommitmentState::Submitted.as_str(),
+                submitted.by.to_string(),
+            ))?;
         }
         CommitmentEvent::Approved(approved) => {
             judge(tx, &id, Verdict::Approved, &approved.by, &approved.reason)?;
@@ -55,7 +65,7 @@ pub(crate) fn apply_commitment(tx: &Connection, record: &LedgerRecord) -> Result
         CommitmentEvent::Rejected(rejected) => {
             judge(tx, &id, Verdict::Rejected, &rejected.by, &rejected.reason)?;
         }
-        CommitmentEvent::Released(_) => set("open", None, None)?,
+        CommitmentEvent::Released(_) => set(CommitmentState::Open, None, None)?,
     }
     tx.prepare_cached("UPDATE commitments SET updated_at = ?2 WHERE id = ?1")?
         .execute((&id, at))?;
@@ -70,11 +80,11 @@ pub(crate) fn set_commitment_tail(tx: &Connection, id: &str, end: Chain) -> Resu
 }
 
 fn insert(tx: &Connection, id: &str, at: &str, opened: &CommitmentOpened) -> Result<(), Fault> {
-    tx.prepare_cached(&format!(
+    tx.prepare_cached(
         "INSERT INTO commitments (id, session_id, task_id, user_id, project, title, body, state,
                                   opened_by, created_at, updated_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, '{COMMITMENT_OPEN}', ?8, ?9, ?9)"
-    ))?
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?10)",
+    )?
     .execute((
         id,
         opened.session_id.map(|id| id.to_string()),
@@ -83,6 +93,7 @@ fn insert(tx: &Connection, id: &str, at: &str, opened: &CommitmentOpened) -> Res
         &opened.project,
         &opened.title,
         &opened.body,
+        CommitmentState::Open.as_str(),
         opened.by.to_string(),
         at,
     ))?;
@@ -97,14 +108,14 @@ fn judge(
     reason: &str,
 ) -> Result<(), Fault> {
     let state = match verdict {
-        Verdict::Approved => "approved",
-        Verdict::Rejected => "claimed",
+        Verdict::Approved => CommitmentState::Approved,
+        Verdict::Rejected => CommitmentState::Claimed,
     };
     tx.prepare_cached(
         "UPDATE commitments SET state = ?2, verdict = ?3, verdict_by = ?4, verdict_reason = ?5
          WHERE id = ?1",
     )?
-    .execute((id, state, verdict.as_str(), by.to_string(), reason))?;
+    .execute((id, state.as_str(), verdict.as_str(), by.to_string(), reason))?;
     Ok(())
 }
 
@@ -113,6 +124,7 @@ fn insert_evidence(
     commitment: Option<CommitmentId>,
     evidence: &Evidence,
 ) -> Result<(), Fault> {
+    // For people and programs that read the database (AX-061); windlass itself folds the stream of the commitment.
     let id: EvidenceId = evidence.id;
     tx.prepare_cached(
         "INSERT INTO evidence (id, commitment_id, task_id, type, uri, sha256, bytes, description,

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
-use super::{CommitHook, CommitPhase, CommitPoint, Level, Message, Work};
+use super::{CommitHook, CommitPhase, CommitPoint, Level, WriterJob, WriterMessage};
 use crate::changes::ChangeCounters;
 use crate::{Error, SCHEMA_VERSION};
 
@@ -20,7 +20,7 @@ const BATCH: usize = 512;
 const POLL: Duration = Duration::from_millis(100);
 
 /// The same, while somebody watches.
-const CLOSE_POLL: Duration = Duration::from_millis(10);
+const FAST_POLL: Duration = Duration::from_millis(10);
 
 /// Frames in the WAL before they are copied into the database. SQLite's own default; a test that
 /// cuts the WAL stays far below it.
@@ -35,7 +35,7 @@ const FRAME_HEADER_BYTES: u64 = 24;
 pub(super) struct Thread {
     connection: Connection,
     path: PathBuf,
-    messages: Receiver<Message>,
+    messages: Receiver<WriterMessage>,
     counters: ChangeCounters,
     hook: Option<CommitHook>,
     level: Level,
@@ -53,7 +53,7 @@ impl Thread {
     pub(super) fn prepare(
         mut connection: Connection,
         path: PathBuf,
-        messages: Receiver<Message>,
+        messages: Receiver<WriterMessage>,
         counters: ChangeCounters,
         hook: Option<CommitHook>,
     ) -> rusqlite::Result<Self> {
@@ -99,9 +99,9 @@ impl Thread {
             let mut compact = None;
             while batch.len() < BATCH {
                 match self.messages.try_recv() {
-                    Ok(Message::Work(work)) => batch.push(work),
-                    Ok(Message::Listen) => {}
-                    Ok(Message::Compact(reply)) => {
+                    Ok(WriterMessage::Work(work)) => batch.push(work),
+                    Ok(WriterMessage::Listen) => {}
+                    Ok(WriterMessage::Compact(reply)) => {
                         compact = Some(reply);
                         break;
                     }
@@ -117,11 +117,11 @@ impl Thread {
     }
 
     /// The next work; `None` when the store was closed. Looks for other processes' commits while it waits.
-    fn next(&mut self) -> Option<Box<dyn Work>> {
+    fn next(&mut self) -> Option<Box<dyn WriterJob>> {
         loop {
             let message = match self.counters.has_listeners() {
                 true => {
-                    let poll = if self.counters.is_watched() { CLOSE_POLL } else { POLL };
+                    let poll = if self.counters.is_watched() { FAST_POLL } else { POLL };
                     let wait = poll.saturating_sub(self.polled_at.elapsed());
                     if wait.is_zero() {
                         // Also when the queue never runs empty.
@@ -133,9 +133,9 @@ impl Thread {
                 false => self.messages.recv().map_err(RecvTimeoutError::from),
             };
             match message {
-                Ok(Message::Work(work)) => return Some(work),
-                Ok(Message::Listen) => self.poll(),
-                Ok(Message::Compact(reply)) => {
+                Ok(WriterMessage::Work(work)) => return Some(work),
+                Ok(WriterMessage::Listen) => self.poll(),
+                Ok(WriterMessage::Compact(reply)) => {
                     let _ = reply.send(self.compact());
                 }
                 Err(RecvTimeoutError::Timeout) => {}
@@ -155,7 +155,7 @@ impl Thread {
         }
     }
 
-    fn commit(&mut self, mut batch: Vec<Box<dyn Work>>) {
+    fn commit(&mut self, mut batch: Vec<Box<dyn WriterJob>>) {
         let outcome = self.transact(&mut batch);
         if outcome.is_err() && !self.connection.is_autocommit() {
             // Nothing can be done about a rollback that fails; the next BEGIN says so.
@@ -184,7 +184,7 @@ impl Thread {
     }
 
     /// Runs a batch and commits it; returns whether anything changed.
-    fn transact(&mut self, batch: &mut [Box<dyn Work>]) -> Result<bool, Error> {
+    fn transact(&mut self, batch: &mut [Box<dyn WriterJob>]) -> Result<bool, Error> {
         let level = batch.iter().map(|work| work.level()).max().unwrap_or(Level::Written);
         self.set_level(level)?;
         let before = self.connection.total_changes();
@@ -227,7 +227,7 @@ impl Thread {
     }
 
     /// Runs several, so that one which fails for a reason of its own does not undo the others.
-    fn run_each(&self, batch: &mut [Box<dyn Work>]) -> Result<(), Error> {
+    fn run_each(&self, batch: &mut [Box<dyn WriterJob>]) -> Result<(), Error> {
         for work in batch {
             self.execute("SAVEPOINT work")?;
             match work.run(&self.connection, &self.path) {
@@ -282,7 +282,7 @@ impl Thread {
 
     fn checkpoint(&mut self) {
         let frames = self.frames.load(Ordering::Relaxed);
-        // On a disk that is nearly full it would take the last space, and not come to its end.
+        // On a disk that is nearly full it would take the last space, and fail.
         if frames < CHECKPOINT_FRAMES || free_bytes(&self.path) < self.bytes(frames) {
             return;
         }

@@ -17,7 +17,7 @@ use windlass_core::message::{Finish, ToolRequest, Usage};
 use windlass_core::outcome::{Outcome, Recovery};
 use windlass_core::plan::{Step, StepStatus, WorkingPlan};
 use windlass_core::policy::{Class, Decision, Risk};
-use windlass_core::question::{Answer, Question, QuestionKind};
+use windlass_core::question::{AcceptedAnswers, Answer, Question, QuestionKind};
 use windlass_core::role::Role;
 use windlass_core::session::{Scope, Source};
 use windlass_core::state::{Stage, TaskState};
@@ -82,6 +82,7 @@ fn event(choice: &Choice, state: &TaskState, at: Timestamp) -> Option<Event> {
             binding: None,
             diff: None,
             grants: None,
+            accepts: AcceptedAnswers::Words,
             asked: None,
             plan: None,
         }),

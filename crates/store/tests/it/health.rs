@@ -33,7 +33,7 @@ async fn derived_tables_and_indexes_are_made_again() {
     assert_eq!(store.projections().verify().unwrap(), []);
 }
 
-/// What somebody else has added is named and left alone; so is a table that is no fold of the journal.
+/// What somebody else has added is named and left alone; so is a table that is not a fold of the journal.
 #[tokio::test]
 async fn what_cannot_be_made_again_is_only_named() {
     let world = World::new();

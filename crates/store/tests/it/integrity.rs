@@ -5,7 +5,7 @@ use std::fs;
 use rusqlite::Connection;
 use windlass_core::event::{AgentStart, Event};
 use windlass_core::id::TaskId;
-use windlass_core::message::{Prelude, ToolSpec};
+use windlass_core::message::{ArgumentSchema, Prelude, ToolSpec};
 use windlass_store::{Difference, Error, Level, Options, Store};
 
 use crate::world::{World, at, created, reply, request};
@@ -23,7 +23,7 @@ fn begin(task: TaskId, system: &str) -> Event {
     let tool = ToolSpec {
         name: "read".to_owned(),
         description: "Reads a file. ".repeat(50),
-        parameters: serde_json::json!({ "type": "object" }),
+        parameters: ArgumentSchema::from(&serde_json::json!({ "type": "object" })),
     };
     Event::AgentStart(Box::new(AgentStart {
         task_id: task,
@@ -130,6 +130,61 @@ async fn missing_and_reordered_events_are_noticed() {
     }
 }
 
+/// A reader page by page notices it at the end, as a reader of the whole does.
+#[tokio::test]
+async fn a_journal_that_was_cut_or_has_no_checksums_is_refused() {
+    for (change, seq) in [
+        (format!("DELETE FROM journal WHERE {OF_STREAM} AND seq >= 4"), 4),
+        (format!("UPDATE journal SET hash = NULL WHERE {OF_STREAM}"), 5),
+    ] {
+        let world = World::new();
+        let store = world.open();
+        let (broken, sound) = (task(&store).await, task(&store).await);
+        database(&world).execute(&change, [broken.to_string()]).unwrap();
+        assert_eq!(seq_of(&store.journal().of(broken).unwrap_err()), seq, "{change}");
+        let read = store.journal().after(broken, 0, 10).unwrap().len() as u64;
+        assert_eq!(seq_of(&store.journal().after(broken, read, 10).unwrap_err()), seq, "{change}");
+        assert_eq!(store.journal().after(sound, 5, 10).unwrap(), []);
+    }
+}
+
+/// What was done would be done again by a task whose tables are made from a shorter journal.
+#[tokio::test]
+async fn tables_are_not_made_from_a_journal_that_was_cut() {
+    for (change, seq, problem) in [
+        (format!("DELETE FROM journal WHERE {OF_STREAM} AND seq >= 4"), 4, "it is missing"),
+        (format!("DELETE FROM journal WHERE {OF_STREAM}"), 1, "it is missing"),
+        (format!("UPDATE journal SET hash = NULL WHERE {OF_STREAM}"), 5, "it has no checksum"),
+    ] {
+        let world = World::new();
+        let store = world.open();
+        let (broken, _sound) = (task(&store).await, task(&store).await);
+        let session = store.tasks().get(broken).unwrap().unwrap().session_id;
+        database(&world).execute(&change, [broken.to_string()]).unwrap();
+        let expected = format!("event {seq} of `{broken}` is damaged: {problem}");
+        let words = || {
+            let found = store.projections().verify().unwrap();
+            let is_of_session = |word: &String| word.contains(&session.to_string());
+            let words = found.iter().map(ToString::to_string);
+            words.filter(|word| !is_of_session(word)).collect::<Vec<_>>()
+        };
+        assert_eq!(words(), [&*expected], "{change}");
+        assert_eq!(seq_of(&store.projections().rebuild().await.unwrap_err()), seq, "{change}");
+        assert_eq!(words(), [&*expected], "{change}");
+    }
+}
+
+#[tokio::test]
+async fn a_row_that_counts_too_many_events_is_made_again() {
+    let world = World::new();
+    let store = world.open();
+    let task = task(&store).await;
+    let change = "UPDATE tasks SET last_seq = 9 WHERE id = ?1";
+    database(&world).execute(change, [task.to_string()]).unwrap();
+    store.projections().rebuild().await.unwrap();
+    assert_eq!(store.projections().verify().unwrap(), []);
+}
+
 #[tokio::test]
 async fn every_damaged_task_is_named() {
     let world = World::new();
@@ -223,6 +278,11 @@ async fn the_prompt_of_many_tasks_is_stored_once() {
         .unwrap();
     let error = store.journal().of(tasks[0]).unwrap_err();
     assert_eq!(seq_of(&error), 2, "{error}");
+    let found = store.projections().verify().unwrap();
+    assert!(
+        found.iter().any(|difference| difference.to_string().contains("its prompt")),
+        "{found:?}"
+    );
 }
 
 #[tokio::test]

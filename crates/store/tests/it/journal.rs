@@ -2,7 +2,7 @@
 
 use windlass_core::event::Event;
 use windlass_core::status::TaskStatus;
-use windlass_store::{Created, Error, Level};
+use windlass_store::{Creation, Error, Level};
 
 use crate::world::{World, at, child_of, created, moved, reply, request};
 
@@ -47,10 +47,10 @@ async fn a_repeated_command_creates_nothing_and_names_the_first_task() {
     let store = world.open();
     let first = created();
     let task = first.command.task_id;
-    assert_eq!(store.tasks().create(at(0), first.clone()).await.unwrap(), Created::New(task));
+    assert_eq!(store.tasks().create(at(0), first.clone()).await.unwrap(), Creation::New(task));
     let mut again = created();
     again.command.command_id = first.command.command_id;
-    assert_eq!(store.tasks().create(at(1), again).await.unwrap(), Created::Already(task));
+    assert_eq!(store.tasks().create(at(1), again).await.unwrap(), Creation::Already(task));
     assert_eq!(store.tasks().list(&Default::default()).unwrap().len(), 1);
 
     let mut other = created();

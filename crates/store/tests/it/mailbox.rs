@@ -6,7 +6,9 @@ use windlass_core::id::TaskId;
 use windlass_core::injection::{Control, Injection, MAX_INJECTION_BYTES};
 use windlass_core::question::QuestionKind;
 use windlass_core::status::{StatusReason, TaskStatus};
-use windlass_store::{Accepted, Error, Level, MAX_WAITING, QuestionState, RESERVED_WAITING, Store};
+use windlass_store::{
+    Acceptance, Error, Level, MAX_WAITING, QuestionState, RESERVED_WAITING, Store,
+};
 
 use crate::outbox::result;
 use crate::world::{World, at, created, injection_id, moved, question};
@@ -35,9 +37,9 @@ async fn messages_are_delivered_once_and_in_order() {
     for text in ["one", "two", "three"] {
         let message = Injection::message(injection_id(), text);
         let accepted = store.mailbox().inject(task, message.clone(), at(1)).await.unwrap();
-        assert_eq!(accepted, Accepted::New);
+        assert_eq!(accepted, Acceptance::New);
         let again = store.mailbox().inject(task, message, at(2)).await.unwrap();
-        assert_eq!(again, Accepted::Already);
+        assert_eq!(again, Acceptance::Already);
     }
     assert_eq!(store.mailbox().pending(task).unwrap().len(), 3);
     let owner = store.owners().own(task).await.unwrap();
@@ -86,6 +88,27 @@ async fn a_second_answer_is_refused_and_gets_the_first() {
     assert_eq!(third.to_string(), said);
     let state = store.questions().get(asked.id).unwrap().unwrap().state;
     assert!(matches!(state, QuestionState::Answered(answer) if answer.at == at(2)));
+}
+
+/// A closed question refuses its answer; one whose state this program does not know must not look like one.
+#[tokio::test]
+async fn a_question_in_an_unknown_state_is_an_error() {
+    let world = World::new();
+    let store = world.open();
+    let task = task(&store).await;
+    let owner = store.owners().own(task).await.unwrap();
+    let asked = question(QuestionKind::AskUser);
+    owner.append(at(1), vec![Event::QuestionAsked(asked.clone())], Level::Synced).await.unwrap();
+
+    let database = rusqlite::Connection::open(world.dir.path().join("windlass.db")).unwrap();
+    database.pragma_update(None, "ignore_check_constraints", true).unwrap();
+    database.execute("UPDATE questions SET state = 'postponed'", ()).unwrap();
+
+    let malformed = "table `questions` holds `postponed`, which cannot be read";
+    assert_eq!(store.questions().get(asked.id).unwrap_err().to_string(), malformed);
+    let answer = Injection::answer(injection_id(), asked.id, "blue").from("ann");
+    let refused = store.mailbox().inject(task, answer, at(2)).await.unwrap_err();
+    assert_eq!(refused.to_string(), malformed);
 }
 
 #[tokio::test]

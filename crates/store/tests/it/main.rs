@@ -10,6 +10,7 @@ mod retention;
 mod writer;
 mod tasks;
 mod commitments;
+mod keys;
 mod mailbox;
 mod outbox;
 mod ready;

@@ -1,9 +1,10 @@
 //! Memories are found by meaning of words, best first.
 
 use proptest::prelude::*;
+use windlass_core::event::TaskCreated;
 use windlass_store::NewMemory;
 
-use crate::world::{World, at};
+use crate::world::{World, at, created};
 
 fn memory(text: &str) -> NewMemory {
     let (text, tags) = (text.to_owned(), vec!["notes".to_owned()]);
@@ -24,7 +25,7 @@ async fn the_best_fitting_memory_comes_first() {
     let texts = |query: &str| -> Vec<String> {
         store
             .memories()
-            .search(query, None, 5)
+            .search(query, None, None, 5)
             .unwrap()
             .into_iter()
             .map(|found| found.text)
@@ -42,8 +43,27 @@ fn any_text_is_a_legal_query() {
     let world = World::new();
     let store = world.open();
     proptest!(|(query in ".{0,40}")| {
-        store.memories().search(&query, None, 3).unwrap();
+        store.memories().search(&query, None, None, 3).unwrap();
     });
+}
+
+/// What a task of one user was given is not read by the tasks of another, also where it belongs to no directory.
+#[tokio::test]
+async fn a_memory_of_a_users_task_is_recalled_for_them_alone() {
+    let world = World::new();
+    let store = world.open();
+    let mut sessions = Vec::new();
+    for user in ["bob", "bob", "eve"] {
+        let created = TaskCreated { user_id: Some(user.to_owned()), ..created() };
+        sessions.push((created.command.task_id, created.command.session_id));
+        store.tasks().create(at(0), created).await.unwrap();
+    }
+    let (task, session) = sessions[0];
+    let own = NewMemory { task: Some(task), session: Some(session), ..memory("the gate squeaks") };
+    store.memories().add(at(0), own).await.unwrap();
+    store.memories().add(at(0), memory("the gate is green")).await.unwrap();
+    let found = |session| store.memories().recall("gate", "/p", session, 9).unwrap().len();
+    assert_eq!(sessions.iter().map(|(_, session)| found(*session)).collect::<Vec<_>>(), [2, 2, 1]);
 }
 
 #[tokio::test]
@@ -56,7 +76,7 @@ async fn what_belongs_to_a_project_is_not_found_in_another() {
         store.memories().add(at(0), NewMemory { project, ..memory(&text) }).await.unwrap();
     }
     let found = |project| {
-        let found = store.memories().search("gate", project, 9).unwrap().into_iter();
+        let found = store.memories().search("gate", project, None, 9).unwrap().into_iter();
         let mut texts: Vec<_> = found.map(|memory| memory.text).collect();
         texts.sort();
         texts

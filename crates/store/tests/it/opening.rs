@@ -245,8 +245,31 @@ async fn a_read_only_database_can_be_looked_at() {
         fs::set_permissions(&path, fs::Permissions::from_mode(file_mode)).unwrap();
         fs::set_permissions(&dir, fs::Permissions::from_mode(dir_mode)).unwrap();
         let said = open_as_ordinary_user(&dir);
-        assert_eq!(said, format!("1 task; database `{}` is read-only", path.display()));
+        let cause = match dir_mode {
+            0o555 => format!(": `{}` is not writable", dir.display()),
+            _ => String::new(),
+        };
+        assert_eq!(said, format!("1 task; database `{}` is read-only{cause}", path.display()));
     }
+}
+
+/// A process that read the database while it was read-only has left the file beside it read-only too.
+#[tokio::test]
+async fn a_database_made_writable_again_can_be_written() {
+    let world = World::new();
+    let store = world.open();
+    store.tasks().create(at(0), created()).await.unwrap();
+    drop(store);
+    let dir = fs::canonicalize(world.dir.path()).unwrap();
+    let shm = dir.join("windlass.db-shm");
+    fs::write(&shm, "").unwrap();
+    fs::set_permissions(&shm, fs::Permissions::from_mode(0o400)).unwrap();
+    if rustix::process::geteuid().is_root() {
+        for part in ["", "windlass.db", "windlass.db-shm", "locks", "outputs"] {
+            std::os::unix::fs::chown(dir.join(part), Some(65534), Some(65534)).unwrap();
+        }
+    }
+    assert_eq!(open_as_ordinary_user(&dir), "1 task; another was written");
 }
 
 /// A task that fills the disk can be cancelled and parked: space is held back for that.

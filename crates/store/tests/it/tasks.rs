@@ -1,11 +1,11 @@
 //! What lists and pages read.
 
 use windlass_core::command::{Deliverable, DeliverableType};
-use windlass_core::event::{Driver, Event};
+use windlass_core::event::{Driver, Event, TaskCreated};
 use windlass_core::id::TaskId;
 use windlass_core::status::TaskStatus::{Done, Failed, Paused, Retrying, Running, Todo};
 use windlass_core::status::{StatusReason, TaskStatus};
-use windlass_store::{Error, Filter, Level, RuntimeRow, Store};
+use windlass_store::{Error, Filter, Level, RuntimeRow, SessionFilter, Store};
 
 use crate::world::{World, at, child_of, created, created_at, moved, reply};
 
@@ -134,6 +134,29 @@ async fn a_session_names_its_tasks_and_the_active_one() {
     assert_eq!(store.sessions().newest(10).unwrap().len(), 1);
 }
 
+#[tokio::test]
+async fn sessions_of_a_directory_are_found_among_newer_ones_elsewhere() {
+    let world = World::new();
+    let store = world.open();
+    let (first, second) = (created_at(at(0)), created_at(at(1)));
+    let (one, two) = (first.command.session_id, second.command.session_id);
+    let early = store.tasks().create(at(0), first).await.unwrap().task();
+    store.tasks().create(at(1), second).await.unwrap();
+    for secs in 2..5 {
+        let elsewhere = TaskCreated { workspace: "/other".to_owned(), ..created_at(at(secs)) };
+        store.tasks().create(at(secs), elsewhere).await.unwrap();
+    }
+    let list = |workspace, archived, limit| -> Vec<_> {
+        let rows = store.sessions().list(&SessionFilter { workspace, archived }, limit).unwrap();
+        rows.into_iter().map(|row| row.id).collect()
+    };
+    assert_eq!(list(Some("/work"), false, 2), [two, one]);
+    assert_eq!(list(None, false, 9).len(), 5);
+    assert!(list(None, true, 9).is_empty());
+    move_to(&store, early, &[(Todo, TaskStatus::Cancelled)]).await;
+    assert_eq!(list(Some("/work"), false, 2), [one, two], "the last used is first");
+}
+
 /// MS-131
 #[tokio::test]
 async fn a_blocker_is_open_until_its_task_is_done() {
@@ -149,7 +172,7 @@ async fn a_blocker_is_open_until_its_task_is_done() {
     assert_eq!(store.tasks().open_blockers(task).unwrap(), [nobody]);
     assert!(store.tasks().open_blockers(blocker).unwrap().is_empty());
     let among = [task, blocker, nobody].into();
-    assert_eq!(store.tasks().done_among(&among).unwrap(), [blocker].into());
+    assert_eq!(store.tasks().finished_of(&among).unwrap(), [blocker].into());
 }
 
 #[tokio::test]
@@ -226,4 +249,35 @@ async fn a_runtime_row_exists_while_the_task_runs() {
         store.owners().runtime().set(nobody, runtime).await,
         Err(Error::UnknownTask(_))
     ));
+}
+
+/// MS-144: workers of a process say that they live; those of another process, and tasks without a worktree, say it themselves.
+#[tokio::test]
+async fn the_heartbeats_of_the_workers_of_a_process_advance() {
+    let world = World::new();
+    let store = world.open();
+    let mut tasks = Vec::new();
+    for (pid, worktree) in
+        [(7, Some("/trees/a")), (7, Some("/trees/b")), (8, Some("/trees/c")), (7, None)]
+    {
+        let task = store.tasks().create(at(0), created()).await.unwrap().task();
+        let runtime = RuntimeRow {
+            process_pid: pid,
+            worktree_path: worktree.map(str::to_owned),
+            current_model: None,
+            context_usage_percent: None,
+            last_heartbeat_at: at(1),
+        };
+        store.owners().runtime().set(task, runtime).await.unwrap();
+        tasks.push(task);
+    }
+    store.owners().runtime().beat_workers(7, at(5)).await.unwrap();
+    let beats = tasks
+        .iter()
+        .map(|task| store.owners().runtime().get(*task).unwrap().unwrap().last_heartbeat_at);
+    assert_eq!(beats.collect::<Vec<_>>(), [at(5), at(5), at(1), at(1)]);
+    let workers = store.owners().runtime().workers().unwrap();
+    let mut paths: Vec<_> = workers.into_iter().filter_map(|(_, row)| row.worktree_path).collect();
+    paths.sort();
+    assert_eq!(paths, ["/trees/a", "/trees/b", "/trees/c"]);
 }

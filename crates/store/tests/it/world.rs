@@ -7,7 +7,7 @@ use windlass_core::command::TaskCommand;
 use windlass_core::event::{Driver, Event, LlmRequest, LlmResponse, StatusChanged, TaskCreated};
 use windlass_core::id::{InjectionId, QuestionId, SessionId, TaskId};
 use windlass_core::message::{Finish, Usage};
-use windlass_core::question::{Question, QuestionKind};
+use windlass_core::question::{AcceptedAnswers, Question, QuestionKind};
 use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_store::{Options, Store};
 
@@ -98,6 +98,7 @@ pub fn question(kind: QuestionKind) -> Question {
         binding: None,
         diff: None,
         grants: None,
+        accepts: AcceptedAnswers::Words,
         asked: None,
         plan: None,
     }

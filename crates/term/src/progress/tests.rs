@@ -1,7 +1,7 @@
 use jiff::Timestamp;
 use windlass_core::axes::Axes;
 use windlass_core::command::TaskCommand;
-use windlass_core::event::{Driver, TaskCreated};
+use windlass_core::event::{Driver, StepStarted, TaskCreated};
 use windlass_core::id::SessionId;
 use windlass_core::message::Usage;
 use windlass_core::outcome::Outcome;
@@ -89,8 +89,30 @@ fn a_denied_call_of_a_sub_agent_is_shown_with_its_reason() {
 
 /// Its request was journaled before this run, so only the tool is known.
 #[test]
-fn a_call_that_is_denied_in_a_later_run_is_shown_by_its_tool() {
+fn a_call_denied_in_a_later_run_is_shown_by_its_tool() {
     let (mut progress, call) = (progress(), CallId::new(NOW));
     let shown = ["  sub-agent: ✗ bash", "    denied: it reaches the network"];
     assert_eq!(lines(&mut progress, TaskId::new(NOW), denied(call)), shown);
+}
+
+#[test]
+fn what_a_program_prints_is_shown_below_its_step() {
+    let (mut progress, task) = (progress(), TaskId::new(NOW));
+    let step = StepStarted {
+        step: "build".to_owned(),
+        attempt: 1,
+        kind: "agent".to_owned(),
+        task: Some(task),
+        text: String::new(),
+    };
+    let root = progress.task;
+    lines(&mut progress, root, Event::WorkflowStepStarted(Box::new(step)));
+    let printed = |output: &str| {
+        let output = Some(output.to_owned());
+        Event::RunnerReported(Box::new(RunnerReported { output, ..RunnerReported::default() }))
+    };
+    let shown = lines(&mut progress, task, printed("one\n\n\u{1b}[31mtwo\u{1b}[0m\n"));
+    assert_eq!(shown, ["  build: one", "  build: two"]);
+    let shown = lines(&mut progress, task, printed(&"line\n".repeat(20)));
+    assert_eq!((shown.len(), shown[8].as_str()), (9, "  build: … 12 more lines"));
 }

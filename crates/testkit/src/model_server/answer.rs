@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use windlass_model::{Script, script::Scripted};
+use windlass_model::{Script, script::ScriptedReply};
 
 use crate::signal::Signal;
 
@@ -20,7 +20,7 @@ pub struct Answer {
 #[derive(Clone, Debug)]
 pub(crate) enum What {
     /// A reply in the wire of the request.
-    Reply(Box<Scripted>),
+    Reply(Box<ScriptedReply>),
     /// A status with a body.
     Status { code: u16, kind: String, body: String },
     /// A stream of these bytes, a chunk each.
@@ -51,7 +51,7 @@ impl Answer {
     }
 
     /// A reply, streamed in the wire it is asked for in.
-    pub fn reply(reply: Scripted) -> Self {
+    pub fn reply(reply: ScriptedReply) -> Self {
         Self::new(What::Reply(Box::new(reply)))
     }
 
@@ -176,7 +176,7 @@ impl Gate {
         self.0.opened.raise();
     }
 
-    /// Waits until an answer stands before the gate.
+    /// Waits until an answer has reached the gate.
     pub async fn reached(&self) {
         self.0.reached.expect(1, "an answer at the gate").await;
     }

@@ -112,14 +112,14 @@ impl Connection {
         let (answer, place) = shared.take(request);
         let asked = sse::RequestFacts { model: &model, turn, bytes, encrypted };
         self.sent = None;
-        let next = self.give(&answer, wire, streamed, &asked).await;
+        let next = self.send_answer(&answer, wire, streamed, &asked).await;
         if let Some(at) = self.sent {
             shared.answered(place, at);
         }
         next
     }
 
-    async fn give(
+    async fn send_answer(
         &mut self,
         answer: &Answer,
         wire: Wire,

@@ -90,7 +90,7 @@ impl RequestView for Request {
         self.replies
     }
 
-    fn news(&self) -> Vec<String> {
+    fn new_texts(&self) -> Vec<String> {
         let body = self.json();
         let messages = said(&body);
         let last = messages.iter().rposition(is_reply);

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use windlass_model::{
     Wire,
-    script::{Scripted, ScriptedCall},
+    script::{ScriptedCall, ScriptedReply},
 };
 
 mod anthropic;
@@ -20,7 +20,7 @@ pub(crate) struct RequestFacts<'a> {
 }
 
 /// A reply as chunks of a stream.
-pub(crate) fn stream(wire: Wire, reply: &Scripted, asked: &RequestFacts<'_>) -> Vec<Vec<u8>> {
+pub(crate) fn stream(wire: Wire, reply: &ScriptedReply, asked: &RequestFacts<'_>) -> Vec<Vec<u8>> {
     match wire {
         Wire::Chat => chat::stream(reply, asked),
         Wire::Responses => responses::stream(reply, asked),
@@ -29,7 +29,7 @@ pub(crate) fn stream(wire: Wire, reply: &Scripted, asked: &RequestFacts<'_>) -> 
 }
 
 /// A reply in one piece, for clients that do not stream.
-pub(crate) fn whole(wire: Wire, reply: &Scripted, asked: &RequestFacts<'_>) -> Value {
+pub(crate) fn whole(wire: Wire, reply: &ScriptedReply, asked: &RequestFacts<'_>) -> Value {
     match wire {
         Wire::Chat => chat::whole(reply, asked),
         Wire::Responses => responses::whole(reply, asked),
@@ -46,7 +46,7 @@ enum Made<'a> {
 }
 
 /// The parts of a reply: the first thought, the text, then calls with the other thoughts before them.
-fn made(reply: &Scripted) -> Vec<Made<'_>> {
+fn made(reply: &ScriptedReply) -> Vec<Made<'_>> {
     let mut made: Vec<_> = reply.redacted.as_deref().map(Made::Redacted).into_iter().collect();
     let mut thoughts = reply.think.iter();
     let first = if reply.calls.is_empty() { reply.think.len() } else { 1 };

@@ -72,7 +72,7 @@ fn config() -> Arc<ServerConfig> {
     let provider = Arc::new(ring::default_provider());
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(KEY.to_vec()));
     let key = ring::sign::any_supported_type(&key).expect("the key below is one");
-    let nonsense = CertificateDer::from(b"this is no certificate".to_vec());
+    let nonsense = CertificateDer::from(b"this is not a certificate".to_vec());
     let config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .expect("the default versions are supported")

@@ -13,7 +13,7 @@ use windlass_core::command::{CompactionOverrides, Outage};
 use windlass_core::error::{ErrorDetails, ErrorType};
 use windlass_core::guard::Thresholds;
 use windlass_core::id::TaskId;
-use windlass_core::policy::GivenRules;
+use windlass_core::policy::RuleSet;
 use windlass_core::state::TaskState;
 use windlass_model::{Model, Models, Provider, Retry, Wire};
 use windlass_sandbox::Host;
@@ -40,7 +40,7 @@ pub(super) struct Props {
     vision: bool,
     instructions: Option<String>,
     skills: PathBuf,
-    rules: GivenRules,
+    rules: RuleSet,
     contract: Option<Arc<ContractInForce>>,
 }
 
@@ -74,7 +74,7 @@ impl Props {
             workspace: Arc::new(workspace),
             skills: SkillRegistry::fixed(Skills::load(
                 &[(self.skills.clone(), Scope::User)],
-                &(Arc::new(|_: &windlass_skills::Skill| false) as windlass_skills::Approved),
+                &(Arc::new(|_: &windlass_skills::Skill| false) as windlass_skills::ApprovalFn),
             )),
             notices: Notices::default(),
             embeddings: None,
@@ -128,7 +128,7 @@ impl Props {
             container: "host".to_owned(),
             sandbox_gaps: String::new(),
             instructions: self.instructions.clone(),
-            surroundings: None,
+            environment: None,
             compact_at_plan_step: false,
             guard: Thresholds::default(),
             sub_agent_timeout: Duration::from_secs(300),

@@ -29,7 +29,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use windlass_agent::ContractInForce;
 use windlass_core::axes::{PermissionProfile, RunControl, WorkMode};
-use windlass_core::policy::{GivenRules, Pattern};
+use windlass_core::policy::{Pattern, RuleSet};
 use windlass_core::role::Role;
 
 /// The workspace's name on a stage.
@@ -139,9 +139,9 @@ impl Scene {
         Some(Arc::new(ContractInForce { contract, source, approved }))
     }
 
-    pub(super) fn rules(&self) -> GivenRules {
+    pub(super) fn rules(&self) -> RuleSet {
         let patterns: Vec<_> = self.rules.iter().filter_map(|text| Pattern::new(text)).collect();
-        GivenRules { allow: patterns.clone(), standing: patterns, ..GivenRules::none() }
+        RuleSet { allow: patterns.clone(), standing: patterns, ..RuleSet::none() }
     }
 
     /// Writes the workspace and the skills below a directory.

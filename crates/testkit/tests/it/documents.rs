@@ -92,6 +92,22 @@ fn every_section_that_code_names_is_in_the_design() {
     }
 }
 
+/// Whether a text points at a list that is not in the repository.
+fn points_outside(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    let numbered = |(at, word): (usize, &str)| {
+        lower[at + word.len()..].starts_with(|next: char| next.is_ascii_digit())
+    };
+    lower.contains(concat!("must", " show")) || lower.match_indices("issue ").any(numbered)
+}
+
+#[test]
+fn no_comment_points_at_a_list_outside_the_repository() {
+    let code = texts().into_iter().filter(|(path, _)| path.extension() == Some("rs".as_ref()));
+    let pointing: Vec<_> = code.filter(|(_, text)| points_outside(text)).map(|it| it.0).collect();
+    assert!(pointing.is_empty(), "{pointing:?}");
+}
+
 fn source(krate: &str) -> PathBuf {
     repository().join("crates").join(krate).join("src")
 }

@@ -26,12 +26,14 @@ use super::scene::Scene;
 const CALL_TIMEOUT: Duration = Duration::from_secs(20);
 /// The largest message: a screenshot of a large page.
 const MAX_MESSAGE_BYTES: usize = 64 << 20;
+/// Commands that may wait to be written. A page can cause very many at once; a browser that reads none of them is ended.
+const MAX_ORDERS: usize = 16 * 1024;
 /// How much of what it writes to its standard error is kept, to say why it ended.
 const MAX_STDERR_BYTES: usize = 4 * 1024;
 
 /// Something that happened in the browser.
 #[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct Event {
+pub(super) struct BrowserEvent {
     /// The page that it happened in; none for the browser itself.
     #[serde(default, rename = "sessionId")]
     pub session: Option<String>,
@@ -51,7 +53,7 @@ pub(super) struct CdpCommand {
 /// A connection to a running browser.
 pub(super) struct Connection {
     shared: Arc<Shared>,
-    orders: mpsc::UnboundedSender<Vec<u8>>,
+    orders: mpsc::Sender<Vec<u8>>,
     _jobs: JoinSet<()>,
 }
 
@@ -75,7 +77,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Connection {
     /// Speaks to a browser that was started with its standard input piped. It is ended after `idle` without a call.
     pub fn open(mut running: Running, scene: Scene, idle: Duration) -> Self {
-        let (orders, inbox) = mpsc::unbounded_channel();
+        let (orders, inbox) = mpsc::channel(MAX_ORDERS);
         let shared = Arc::new(Shared {
             scene: Mutex::new(scene),
             changed: watch::Sender::new(()),
@@ -147,12 +149,19 @@ impl Connection {
         let id = self.shared.next_id.fetch_add(1, Ordering::Relaxed);
         let (answer, answered) = oneshot::channel();
         lock(&self.shared.pending).insert(id, answer);
-        let gone = || self.shared.gone();
-        if !self.is_alive() || self.orders.send(encoded(id, session, method, params)).is_err() {
+        let gone = || self.shared.loss();
+        if !self.is_alive() {
             lock(&self.shared.pending).remove(&id);
             return Err(gone());
         }
-        match tokio::time::timeout(CALL_TIMEOUT, answered).await {
+        let asking = async {
+            // An order that cannot be sent drops its answer with the rest that waits.
+            if self.orders.send(encoded(id, session, method, params)).await.is_err() {
+                lock(&self.shared.pending).remove(&id);
+            }
+            answered.await
+        };
+        match tokio::time::timeout(CALL_TIMEOUT, asking).await {
             Ok(answered) => answered.unwrap_or_else(|_| Err(gone())),
             Err(_) => {
                 lock(&self.shared.pending).remove(&id);
@@ -163,7 +172,7 @@ impl Connection {
 }
 
 impl Shared {
-    fn gone(&self) -> Error {
+    fn loss(&self) -> Error {
         let why = lock(&self.over).clone().unwrap_or_default();
         let said = lock(&self.stderr);
         let text = crate::output::readable(&said);
@@ -178,7 +187,7 @@ impl Shared {
         *lock(&self.over) = Some(why.to_owned());
         let pending: Vec<_> = lock(&self.pending).drain().collect();
         for (_, answer) in pending {
-            let _ = answer.send(Err(self.gone()));
+            let _ = answer.send(Err(self.loss()));
         }
         self.changed.send_replace(());
     }
@@ -209,7 +218,7 @@ impl Drop for InUse {
 struct Carrier {
     shared: Arc<Shared>,
     /// Weak, because the job must not keep its own inbox open.
-    orders: mpsc::WeakUnboundedSender<Vec<u8>>,
+    orders: mpsc::WeakSender<Vec<u8>>,
 }
 
 impl Carrier {
@@ -228,15 +237,18 @@ impl Carrier {
                     let Ok(whole) = messages.push(&bytes) else {
                         return "it sent a message that is too large".to_owned();
                     };
-                    whole.iter().for_each(|message| self.dispatch(message));
+                    if !whole.iter().all(|message| self.dispatch(message)) {
+                        return "it does not read what is sent to it".to_owned();
+                    }
                 }
             }
         }
         "it ended".to_owned()
     }
 
-    fn dispatch(&self, message: &[u8]) {
-        let Ok(mut message) = serde_json::from_slice::<Value>(message) else { return };
+    /// Takes in a message; `false` where its answers find no room.
+    fn dispatch(&self, message: &[u8]) -> bool {
+        let Ok(mut message) = serde_json::from_slice::<Value>(message) else { return true };
         if let Some(id) = message["id"].as_u64() {
             if let Some(waiting) = lock(&self.shared.pending).remove(&id) {
                 let _ = waiting.send(match message.get("error") {
@@ -247,21 +259,25 @@ impl Carrier {
                     None => Ok(message["result"].take()),
                 });
             }
-            return;
+            return true;
         }
-        let Ok(event) = serde_json::from_value::<Event>(message) else { return };
+        let Ok(event) = serde_json::from_value::<BrowserEvent>(message) else { return true };
+        let mut has_room = true;
         let orders = lock(&self.shared.scene).on_event(&event);
         if let Some(out) = self.orders.upgrade() {
             for CdpCommand { session, method, params } in orders {
                 let id = self.shared.next_id.fetch_add(1, Ordering::Relaxed);
-                let _ = out.send(encoded(id, session.as_deref(), method, params));
+                let order = encoded(id, session.as_deref(), method, params);
+                let sent = out.try_send(order);
+                has_room &= !matches!(sent, Err(mpsc::error::TrySendError::Full(_)));
             }
         }
         self.shared.changed.send_replace(());
+        has_room
     }
 }
 
-async fn write(input: Option<Input>, mut inbox: mpsc::UnboundedReceiver<Vec<u8>>) {
+async fn write(input: Option<Input>, mut inbox: mpsc::Receiver<Vec<u8>>) {
     let Some(mut input) = input else { return };
     while let Some(bytes) = inbox.recv().await {
         input.write(&bytes).await;

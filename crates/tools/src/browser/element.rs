@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Error;
-use super::page::{Page, check, without_comment};
+use super::page::{Forms, Page, check, without_comment};
 
 const REACH: &str = include_str!("reach.js");
 const FILL: &str = include_str!("fill.js");
@@ -40,7 +40,8 @@ impl<'p> LiveElement<'p> {
     }
 
     /// Clicks it. One that turns out to submit a form is left alone unless that is allowed.
-    pub async fn click(&self, may_submit: bool) -> Result<(), Error> {
+    pub async fn click(&self, forms: Forms) -> Result<(), Error> {
+        let may_submit = forms == Forms::Send;
         let reached = self.on(REACH, json!([!may_submit])).await?;
         if reached["submits"] == true && !may_submit {
             return Err(Error::WouldSubmit);

@@ -15,6 +15,8 @@ mod element;
 mod saved;
 mod scene;
 mod session;
+mod judge;
+mod actions;
 mod view;
 
 use std::collections::HashMap;
@@ -26,12 +28,10 @@ use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use url::Url;
 use windlass_core::id::TaskId;
-use windlass_core::outcome::{CallEnding, Outcome, Recovery};
-use windlass_core::policy::{Assessment, Class, Risk};
+use windlass_core::outcome::{CallEnding, Outcome};
+use windlass_core::policy::{Class, Risk};
 use windlass_core::question::BoundFile;
-use windlass_core::text::one_line;
 use windlass_core::tool_name;
 use windlass_sandbox::{Egress, Sandbox};
 
@@ -40,10 +40,11 @@ use crate::tool::{Call, Category, Prepared, Tool, ToolContext};
 use crate::web::Reach;
 use crate::workspace::content_hash;
 pub use cookies::parse_cookies;
+use judge::{FormPermission, judge};
 use launch::Chromium;
 pub use launch::QUIET_FLAGS;
-use saved::{Element, Form, Saved};
-use session::{CallSite, Session};
+use saved::{BrowsingState, Form};
+use session::{BrowserSession, CallSite};
 
 /// How long a browser runs that nobody calls.
 pub const IDLE_LIMIT: Duration = Duration::from_secs(120);
@@ -153,13 +154,13 @@ struct Shared {
     /// Held for a whole call: one at a time uses the browser.
     live: tokio::sync::Mutex<OpenBrowser>,
     /// What each agent has last seen.
-    saved: Mutex<HashMap<TaskId, Saved>>,
+    saved: Mutex<HashMap<TaskId, BrowsingState>>,
 }
 
 #[derive(Default)]
 struct OpenBrowser {
     chromium: Option<Chromium>,
-    sessions: HashMap<TaskId, Session>,
+    sessions: HashMap<TaskId, BrowserSession>,
 }
 
 impl Browser {
@@ -175,12 +176,12 @@ impl Browser {
 
 impl Shared {
     /// What the agent has last seen, also before this process began.
-    fn saved(&self, task: TaskId) -> Saved {
+    fn saved_state(&self, task: TaskId) -> BrowsingState {
         let mut all = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
-        all.entry(task).or_insert_with(|| Saved::read(&self.config.state, task)).clone()
+        all.entry(task).or_insert_with(|| BrowsingState::read(&self.config.state, task)).clone()
     }
 
-    fn save(&self, task: TaskId, saved: Saved) {
+    fn save(&self, task: TaskId, saved: BrowsingState) {
         if let Err(error) = saved.write(&self.config.state, task) {
             tracing::warn!(%task, %error, "What the browser shows could not be saved");
         }
@@ -189,14 +190,22 @@ impl Shared {
     }
 
     fn forget(&self, task: TaskId) {
-        Saved::remove(&self.config.state, task);
-        self.saved.lock().unwrap_or_else(PoisonError::into_inner).insert(task, Saved::default());
+        BrowsingState::remove(&self.config.state, task);
+        self.saved
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(task, BrowsingState::default());
     }
 
-    async fn run(&self, given: Arguments, place: CallSite, decided: Decided) -> Outcome {
+    async fn run(
+        &self,
+        arguments: Arguments,
+        place: CallSite,
+        permission: FormPermission,
+    ) -> Outcome {
         let mut live = self.live.lock().await;
         let task = place.task;
-        match self.perform(&mut live, given, &place, decided).await {
+        match self.perform(&mut live, arguments, &place, permission).await {
             Ok(outcome) => outcome,
             Err(error) => {
                 // A browser that is gone is started again by the next call.
@@ -219,12 +228,12 @@ impl Shared {
     async fn perform(
         &self,
         live: &mut OpenBrowser,
-        given: Arguments,
+        arguments: Arguments,
         place: &CallSite,
-        decided: Decided,
+        permission: FormPermission,
     ) -> Result<Outcome, Error> {
         let task = place.task;
-        if given.action == Action::Close && live.sessions.is_empty() {
+        if arguments.action == Action::Close && live.sessions.is_empty() {
             self.forget(task);
             return Ok(Outcome::ok("The browser is closed."));
         }
@@ -239,12 +248,18 @@ impl Shared {
         let mut session = match live.sessions.remove(&task) {
             Some(session) => session,
             None => {
-                let saved = self.saved(task);
-                Session::open(&chromium.connection, &self.config, place, saved, given.action)
-                    .await?
+                let saved = self.saved_state(task);
+                BrowserSession::open(
+                    &chromium.connection,
+                    &self.config,
+                    place,
+                    saved,
+                    arguments.action,
+                )
+                .await?
             }
         };
-        let outcome = session.perform(&chromium.connection, &given, place, decided).await;
+        let outcome = session.perform(&chromium.connection, &arguments, place, permission).await;
         if session.is_closed(&chromium.connection) {
             self.forget(task);
             session.close(&chromium.connection).await;
@@ -253,19 +268,10 @@ impl Shared {
             }
             return outcome;
         }
-        self.save(task, session.saved(&chromium.connection).await);
+        self.save(task, session.state(&chromium.connection).await);
         live.sessions.insert(task, session);
         outcome
     }
-}
-
-/// What was decided about a call.
-#[derive(Clone, Debug, PartialEq)]
-enum Decided {
-    /// No form is sent.
-    Plain,
-    /// A form may be sent: this one, where it is known.
-    Submission(Option<Form>),
 }
 
 impl Tool for Browser {
@@ -300,12 +306,12 @@ impl Tool for Browser {
     ) -> BoxFuture<'_, Result<Prepared, Outcome>> {
         let task = context.shell.task();
         let prepared = || {
-            let given: Arguments =
+            let arguments: Arguments =
                 serde_json::from_value(call.arguments.take()).map_err(|error| {
                     Outcome::error(format!("The arguments of `browser` do not fit: {error}"))
                 })?;
-            let saved = self.0.saved(task);
-            let judged = judge(&self.0.config.reach, &given, &saved)?;
+            let saved = self.0.saved_state(task);
+            let effect = judge(&self.0.config.reach, &arguments, &saved)?;
             let place = CallSite {
                 task,
                 call: call.id,
@@ -313,11 +319,11 @@ impl Tool for Browser {
                 pictures: context.pictures.clone(),
                 limit_tokens: call.limit_tokens,
             };
-            let (shared, decided) = (Arc::clone(&self.0), judged.decided());
+            let (shared, permission) = (Arc::clone(&self.0), effect.form_permission());
             let act = Box::new(move || -> BoxFuture<'static, Outcome> {
                 Box::pin(async move {
                     let running =
-                        tokio::time::timeout(CALL_LIMIT, shared.run(given, place, decided));
+                        tokio::time::timeout(CALL_LIMIT, shared.run(arguments, place, permission));
                     match call.stop.run_until_cancelled(running).await {
                         Some(Ok(outcome)) => outcome,
                         Some(Err(_)) => Outcome::failure(format!(
@@ -328,136 +334,17 @@ impl Tool for Browser {
                     }
                 })
             });
-            let form = judged.form;
+            let form = effect.form;
             let bound = form.as_ref().map(|form| BoundFile {
                 path: format!("form for {}", form.url),
-                hash: Some(content_hash(form.shown().as_bytes())),
+                hash: Some(content_hash(form.text().as_bytes())),
             });
             Ok(Prepared {
-                diff: form.as_ref().map(Form::shown),
+                diff: form.as_ref().map(Form::text),
                 bound: bound.into_iter().collect(),
-                ..Prepared::new(judged.assessment, judged.recovery, act)
+                ..Prepared::new(effect.assessment, effect.recovery, act)
             })
         };
         Box::pin(std::future::ready(prepared()))
     }
 }
-
-/// What a call would do.
-#[derive(Debug)]
-struct Judged {
-    assessment: Assessment,
-    recovery: Recovery,
-    /// The form that it would send.
-    form: Option<Form>,
-}
-
-impl Judged {
-    fn reads(reason: String) -> Self {
-        let assessment = Assessment::of(Class::Read, reason).at_least(Risk::Medium);
-        Self { assessment, recovery: Recovery::Rerun, form: None }
-    }
-
-    fn changes(reason: String) -> Self {
-        let assessment = Assessment::of(Class::Build, reason);
-        Self { assessment, recovery: Recovery::Unknown, form: None }
-    }
-
-    fn submits(reason: String, form: Option<Form>) -> Self {
-        let assessment = Assessment::of(Class::Publish, reason);
-        Self { assessment, recovery: Recovery::Unknown, form }
-    }
-
-    fn decided(&self) -> Decided {
-        match self.assessment.class {
-            Class::Publish => Decided::Submission(self.form.clone()),
-            _ => Decided::Plain,
-        }
-    }
-}
-
-/// Judges a call by what the agent has last seen (ES-260, ES-261).
-fn judge(reach: &Reach, given: &Arguments, saved: &Saved) -> Result<Judged, Outcome> {
-    let needed = |value: &Option<String>, name: &str| {
-        let text = value.clone().filter(|text| !text.is_empty());
-        text.ok_or_else(|| Outcome::failure(format!("`{}` needs `{name}`.", given.action.name())))
-    };
-    let element = || -> Result<&Element, Outcome> {
-        let reference = needed(&given.reference, "ref")?;
-        let reference = reference.trim_matches(['[', ']']);
-        saved.elements.get(reference).ok_or_else(|| {
-            Outcome::failure(format!("{}.", Error::NoElement(one_line(reference, 40))))
-        })
-    };
-    let page = saved.tabs.get(saved.active).map(|tab| one_line(&tab.url, 200)).unwrap_or_default();
-    let named = |element: &Element| format!("{} {}", element.role, view::quoted(&element.name));
-    Ok(match given.action {
-        Action::Navigate => {
-            let url = needed(&given.url, "url")?;
-            let parsed = Url::parse(url.trim()).map_err(|_| {
-                Outcome::failure(format!("`{}` is not an address.", one_line(&url, 200)))
-            })?;
-            reach.judge(&parsed).map_err(|error| Outcome::failure(format!("{error}.")))?;
-            Judged::reads(format!("reads {} in the browser", one_line(&url, 200)))
-        }
-        Action::Click => match element()? {
-            button if button.submits => submission(button, &page),
-            element => Judged::changes(format!("clicks {} on {page}", named(element))),
-        },
-        Action::Submit => submission(element()?, &page),
-        Action::Type => {
-            if given.text.is_none() {
-                needed(&given.text, "text")?;
-            }
-            Judged::changes(format!("types into {} on {page}", named(element()?)))
-        }
-        Action::Select => {
-            needed(&given.text, "text")?;
-            Judged::changes(format!("selects in {} on {page}", named(element()?)))
-        }
-        Action::Evaluate => {
-            let text = needed(&given.text, "text")?;
-            match submits_by_script(&text) {
-                true => Judged::submits(
-                    format!(
-                        "runs a script on {page} that may submit a form: {}",
-                        one_line(&text, 200)
-                    ),
-                    None,
-                ),
-                false => Judged::reads(format!("reads a value of {page}")),
-            }
-        }
-        Action::Scroll | Action::Screenshot => {
-            if given.reference.is_some() {
-                element()?;
-            }
-            Judged::reads(format!("looks at {page}"))
-        }
-        Action::Wait
-        | Action::Text
-        | Action::Links
-        | Action::Tabs
-        | Action::Back
-        | Action::Close => Judged::reads(format!("looks at {page}")),
-    })
-}
-
-fn submission(element: &Element, page: &str) -> Judged {
-    let reason = match &element.form {
-        Some(form) => format!("submits a form to {} ({})", one_line(&form.url, 200), form.method),
-        None => format!("submits {} on {page}", view::quoted(&element.name)),
-    };
-    Judged::submits(reason, element.form.clone())
-}
-
-/// Whether the text of an expression calls for a form to be sent. Whatever it misses cannot send one: such an expression
-/// runs where V8 stops it before it changes anything.
-fn submits_by_script(expression: &str) -> bool {
-    let words = ["submit", "click", "dispatchevent"];
-    let plain = expression.to_lowercase();
-    words.iter().any(|word| plain.contains(word) && plain.contains('('))
-}
-
-#[cfg(test)]
-mod tests;

@@ -11,7 +11,7 @@ use windlass_core::text::one_line;
 use super::Error;
 use super::connection::Connection;
 use super::element::LiveElement;
-use super::saved::Entered;
+use super::saved::FieldEntry;
 use super::scene::Tab;
 use super::view::{Document, MAX_LINES, MAX_NODES};
 
@@ -33,6 +33,20 @@ const QUIET: &str = "new Promise((done) => {
   watch.observe(document, { subtree: true, childList: true, characterData: true, attributes: true });
   setTimeout(() => { watch.disconnect(); done(); }, 2000);
 }).then(() => true)";
+
+/// What happens to a form that is about to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Forms {
+    Stop,
+    Send,
+}
+
+/// How dialogs of a page are answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dialogs {
+    Dismiss,
+    Accept,
+}
 
 /// A tab of a browser that runs.
 pub(super) struct Page<'a> {
@@ -66,11 +80,11 @@ impl<'a> Page<'a> {
     }
 
     /// Begins something: what happens from here on is counted and noted for it.
-    pub fn begin(&self, may_submit: bool, accepts_dialogs: bool) {
+    pub fn begin(&self, forms: Forms, dialogs: Dialogs) {
         self.with_tab(|tab| {
             tab.navigations = 0;
-            tab.may_submit = may_submit;
-            tab.accepts_dialogs = accepts_dialogs;
+            tab.may_submit = forms == Forms::Send;
+            tab.accepts_dialogs = dialogs == Dialogs::Accept;
             tab.stopped_submission = None;
         });
     }
@@ -133,7 +147,7 @@ impl<'a> Page<'a> {
         self.settle().await;
     }
 
-    /// Goes back to the page before; false where there is none.
+    /// Goes back to the page before; false on the first page.
     pub async fn back(&self) -> Result<bool, Error> {
         let history = self.call("Page.getNavigationHistory", json!({})).await?;
         let current = history["currentIndex"].as_u64().unwrap_or_default();
@@ -214,9 +228,9 @@ impl<'a> Page<'a> {
     }
 
     /// Does again what was typed and chosen on a page that was loaded again.
-    pub async fn enter_again(&self, entered: &[Entered]) -> usize {
+    pub async fn enter_again(&self, entered: &[FieldEntry]) -> usize {
         let mut count = 0;
-        for Entered { reference, text, is_choice } in entered {
+        for FieldEntry { reference, text, is_choice } in entered {
             let Ok(found) = self.find(reference).await else { continue };
             let done = match is_choice {
                 true => found.choose(text).await.is_ok(),
@@ -296,8 +310,10 @@ impl<'a> Page<'a> {
         STANDARD.decode(data).map_err(|_| Error::Refused("the picture is damaged".to_owned()))
     }
 
-    /// The value of an expression of the agent's in the page itself, as JSON.
-    pub async fn evaluate(&self, expression: &str, may_change: bool) -> Result<String, Error> {
+    /// The value of an expression of the agent's in the page itself, as JSON. Where forms are stopped, it may change
+    /// nothing.
+    pub async fn evaluate(&self, expression: &str, forms: Forms) -> Result<String, Error> {
+        let may_change = forms == Forms::Send;
         let wanted = json!({
             "expression": expression, "returnByValue": true, "awaitPromise": may_change,
             "throwOnSideEffect": !may_change, "timeout": 5_000, "userGesture": may_change,

@@ -17,7 +17,7 @@ const MAX_ELEMENTS: usize = 3_000;
 /// The browsing of one agent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Saved {
+pub(super) struct BrowsingState {
     pub tabs: Vec<SavedTab>,
     /// Which of them is looked at.
     pub active: usize,
@@ -31,12 +31,12 @@ pub(super) struct SavedTab {
     pub url: String,
     /// What was typed or chosen on this page, by ref.
     #[serde(default)]
-    pub entered: Vec<Entered>,
+    pub entered: Vec<FieldEntry>,
 }
 
 /// Something that was typed into a field, or chosen from a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Entered {
+pub(super) struct FieldEntry {
     #[serde(rename = "ref")]
     pub reference: String,
     pub text: String,
@@ -65,13 +65,13 @@ pub(super) struct Form {
 
 impl Form {
     /// What a person reads who is asked whether it may be sent.
-    pub fn shown(&self) -> String {
+    pub fn text(&self) -> String {
         let fields = self.fields.iter().map(|(name, value)| format!("+ {name}: {value}\n"));
         format!("{} {}\n{}", self.method, self.url, fields.collect::<String>())
     }
 }
 
-impl Saved {
+impl BrowsingState {
     /// What was saved for a task; nothing where that cannot be read.
     pub fn read(directory: &Path, task: TaskId) -> Self {
         let text = fs::read(file(directory, task)).unwrap_or_default();

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use url::Url;
 use windlass_core::text::one_line;
 
-use super::connection::{CdpCommand, Event};
+use super::connection::{BrowserEvent, CdpCommand};
 use crate::web::Reach;
 
 /// Tabs of one agent; a page that opens more has them closed.
@@ -95,7 +95,7 @@ impl Scene {
     }
 
     /// Takes in what has happened; returns what is to be sent for it.
-    pub fn on_event(&mut self, event: &Event) -> Vec<CdpCommand> {
+    pub fn on_event(&mut self, event: &BrowserEvent) -> Vec<CdpCommand> {
         let params = &event.params;
         match (event.method.as_str(), event.session.as_deref()) {
             ("Target.attachedToTarget", _) => return self.on_target(params),
@@ -163,7 +163,7 @@ impl Scene {
         let order =
             |method, params| CdpCommand { session: Some(session.to_owned()), method, params };
         if let Some(why) = refusal(&self.reach, url) {
-            tab.note(format!("request refused: {}: {why}", shown(url)));
+            tab.note(format!("request refused: {}: {why}", printable_url(url)));
             let stop = json!({ "requestId": request, "errorReason": "AccessDenied" });
             return vec![order("Fetch.failRequest", stop)];
         }
@@ -261,9 +261,9 @@ impl Tab {
                 let (status, url) =
                     (&params["response"]["status"], text(&params["response"]["url"]));
                 // The browser asks for an icon on its own.
-                let is_icon = shown(&url).ends_with("/favicon.ico");
+                let is_icon = printable_url(&url).ends_with("/favicon.ico");
                 if !is_icon && status.as_f64().is_some_and(|status| status >= 400.0) {
-                    self.note(format!("request failed: {}: status {status}", shown(&url)));
+                    self.note(format!("request failed: {}: status {status}", printable_url(&url)));
                 }
             }
             "Network.loadingFailed" if params["canceled"] != true => {
@@ -297,9 +297,9 @@ impl Tab {
         let (request, id) = (&params["request"], text(&params["requestId"]));
         let (method, url) = (text(&request["method"]), text(&request["url"]));
         if !matches!(method.as_str(), "GET" | "HEAD" | "OPTIONS") {
-            tracing::info!(%method, url = %shown(&url), "A page in the browser sent a request");
+            tracing::info!(%method, url = %printable_url(&url), "A page in the browser sent a request");
         }
-        self.requests.push_back((id, format!("{method} {}", shown(&url))));
+        self.requests.push_back((id, format!("{method} {}", printable_url(&url))));
     }
 
     /// A page's question is answered at once: nothing else happens in it before.
@@ -366,7 +366,7 @@ fn refusal(reach: &Reach, url: &str) -> Option<String> {
 }
 
 /// An address as a note shows it: what is behind its `?` may be long or secret.
-fn shown(url: &str) -> String {
+fn printable_url(url: &str) -> String {
     one_line(url.split(['?', '#']).next().unwrap_or_default(), 120)
 }
 
@@ -390,11 +390,15 @@ mod tests {
     fn attach(scene: &mut Scene, id: &str) -> Vec<CdpCommand> {
         let info = json!({ "type": "page", "targetId": id, "browserContextId": "c", "url": "" });
         let params = json!({ "sessionId": format!("s{id}"), "targetInfo": info });
-        scene.on_event(&Event { session: None, method: "Target.attachedToTarget".into(), params })
+        scene.on_event(&BrowserEvent {
+            session: None,
+            method: "Target.attachedToTarget".into(),
+            params,
+        })
     }
 
     fn happens(scene: &mut Scene, method: &str, params: Value) -> Vec<&'static str> {
-        let event = Event { session: Some("s1".into()), method: method.into(), params };
+        let event = BrowserEvent { session: Some("s1".into()), method: method.into(), params };
         scene.on_event(&event).into_iter().map(|order| order.method).collect()
     }
 

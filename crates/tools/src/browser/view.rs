@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //! - A ref names the same element again after the page is loaded again: it follows from the element's role and name.
-//! - What a page says is data: it stands behind a line that says so, and cannot end its own line.
+//! - What a page says is data: it comes after a line that says so, and cannot end its own line.
 
 use serde::Deserialize;
 use windlass_core::text::BYTES_PER_TOKEN;

@@ -4,12 +4,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use windlass_core::outcome::Outcome;
 use windlass_core::policy::{Assessment, Class, Risk};
+use windlass_core::text::plural;
 use windlass_core::tool_name;
 
 use super::rewrite::{Rewrite, refuse_marks};
-use super::{Builtin, counted, diff, path_error};
+use super::{Builtin, diff, path_error};
 use crate::tool::{Call, Category, Prepared, ToolContext};
-use crate::workspace::{Current, Purpose, content_hash};
+use crate::workspace::{FileVersion, Purpose, content_hash};
 
 /// The largest file that is edited; larger ones are data, not text someone edits.
 pub(super) const MAX_EDITED_BYTES: u64 = 16 << 20;
@@ -37,29 +38,33 @@ impl Builtin for Edit {
     const CATEGORY: Category = Category::FileSystem;
     const MIN_CLASS: (Class, Risk) = (Class::Edit, Risk::Low);
 
-    fn prepare(context: ToolContext, call: Call, given: Arguments) -> Result<Prepared, Outcome> {
-        refuse_marks(&given.new_string)?;
+    fn prepare(
+        context: ToolContext,
+        call: Call,
+        arguments: Arguments,
+    ) -> Result<Prepared, Outcome> {
+        refuse_marks(&arguments.new_string)?;
         let workspace = context.workspace;
-        let target = workspace.write_target(&given.path, Purpose::Agent).map_err(path_error)?;
-        let Current { path, kind, .. } = target;
-        let bytes = workspace.read_all(&given.path, MAX_EDITED_BYTES).map_err(path_error)?;
+        let target = workspace.write_target(&arguments.path, Purpose::Agent).map_err(path_error)?;
+        let FileVersion { path, kind, .. } = target;
+        let bytes = workspace.read_all(&arguments.path, MAX_EDITED_BYTES).map_err(path_error)?;
         let before = content_hash(&bytes);
         refuse_unseen(&path, call.facts.known_files.get(&path), &before, "edit")?;
         let old = String::from_utf8(bytes).map_err(|_| {
             Outcome::failure(format!("`{path}` is not UTF-8 text and cannot be edited."))
         })?;
-        let (new, count) = replaced(&path, &old, &given)?;
+        let (new, count) = replaced(&path, &old, &arguments)?;
         let usual = Assessment::of(Class::Edit, format!("edits `{path}`"));
         let rewrite = Rewrite {
             assessment: kind.change("edits", &path, usual),
-            text: format!("Edited `{path}` in {}.", counted(count, "place")),
-            current: Current { path, hash: Some(before), kind },
+            text: format!("Edited `{path}` in {}.", plural(count, "place")),
+            current: FileVersion { path, hash: Some(before), kind },
             diff: Some(diff::whole(&old, &new)),
             content: new.into_bytes(),
             purpose: Purpose::Agent,
             fact: None,
         };
-        Ok(rewrite.prepared(workspace, call.id))
+        Ok(rewrite.prepare(workspace, call.id))
     }
 }
 
@@ -83,13 +88,13 @@ pub(super) fn refuse_unseen(
 }
 
 /// The new content and how many places changed.
-fn replaced(path: &str, content: &str, given: &Arguments) -> Result<(String, usize), Outcome> {
+fn replaced(path: &str, content: &str, arguments: &Arguments) -> Result<(String, usize), Outcome> {
     let [old, new] =
-        [&given.old_string, &given.new_string].map(|text| with_endings_of(content, text));
+        [&arguments.old_string, &arguments.new_string].map(|text| with_endings_of(content, text));
     if old == new {
         return Err(Outcome::failure("old_string and new_string are the same; nothing to edit."));
     }
-    let all = given.replace_all.unwrap_or(false);
+    let all = arguments.replace_all.unwrap_or(false);
     match content.matches(&*old).count() {
         0 => Err(Outcome::failure(format!(
             "old_string is not in `{path}`. It must match exactly, white space included, and without \

@@ -13,9 +13,10 @@ use serde::Deserialize;
 use windlass_core::layout::{Layout, WORKSPACE};
 use windlass_core::outcome::Outcome;
 use windlass_core::policy::{Class, Risk};
+use windlass_core::text::plural;
 use windlass_core::tool_name;
 
-use super::{Builtin, counted, path_error, read_only, scan_act, unseen};
+use super::{Builtin, path_error, read_only, scan_act, unseen};
 use crate::output::shown_name;
 use crate::tool::{Call, Category, Prepared, ToolContext};
 use crate::workspace::{ScanFilter, Stop, Workspace};
@@ -46,10 +47,14 @@ impl Builtin for Glob {
     const CATEGORY: Category = Category::FileSystem;
     const MIN_CLASS: (Class, Risk) = (Class::Read, Risk::Low);
 
-    fn prepare(context: ToolContext, _call: Call, given: Arguments) -> Result<Prepared, Outcome> {
-        let pattern = PathPattern::parse(&given.pattern, context.workspace.layout())?;
-        let reason = format!("lists files that match `{}`", given.pattern);
-        let act = scan_act(move |stop| list(&context.workspace, &given, &pattern, stop));
+    fn prepare(
+        context: ToolContext,
+        _call: Call,
+        arguments: Arguments,
+    ) -> Result<Prepared, Outcome> {
+        let pattern = PathPattern::parse(&arguments.pattern, context.workspace.layout())?;
+        let reason = format!("lists files that match `{}`", arguments.pattern);
+        let act = scan_act(move |stop| list(&context.workspace, &arguments, &pattern, stop));
         Ok(read_only(reason, act))
     }
 }
@@ -102,13 +107,20 @@ fn start_of(pattern: &str, layout: &Layout) -> String {
     ".".to_owned()
 }
 
-fn list(workspace: &Workspace, given: &Arguments, pattern: &PathPattern, stop: &Stop) -> Outcome {
-    let names_hidden = given.pattern.split('/').any(|part| part.starts_with('.') && part.len() > 1);
+fn list(
+    workspace: &Workspace,
+    arguments: &Arguments,
+    pattern: &PathPattern,
+    stop: &Stop,
+) -> Outcome {
+    let names_hidden =
+        arguments.pattern.split('/').any(|part| part.starts_with('.') && part.len() > 1);
     let shown = ScanFilter {
-        hidden: given.hidden.unwrap_or(names_hidden),
-        ignored: given.ignored.unwrap_or(false),
+        hidden: arguments.hidden.unwrap_or(names_hidden),
+        ignored: arguments.ignored.unwrap_or(false),
     };
-    let start = given.path.clone().unwrap_or_else(|| start_of(&given.pattern, workspace.layout()));
+    let start =
+        arguments.path.clone().unwrap_or_else(|| start_of(&arguments.pattern, workspace.layout()));
     let mut paths = Vec::new();
     let mut total = 0;
     let scanned = workspace.scan(&start, shown, stop, &mut |entry| {
@@ -125,11 +137,11 @@ fn list(workspace: &Workspace, given: &Arguments, pattern: &PathPattern, stop: &
         Err(error) => return path_error(error),
     };
     let mut text = match total {
-        0 => format!("No file matches `{}`.", given.pattern),
+        0 => format!("No file matches `{}`.", arguments.pattern),
         _ => paths.join("\n"),
     };
     if total > paths.len() {
-        let more = counted(total - paths.len(), "file");
+        let more = plural(total - paths.len(), "file");
         text.push_str(&format!("\n[and {more} more; narrow the pattern or the path]"));
     }
     text.push_str(&unseen(scanned));

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Read};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use grep_matcher::LineTerminator;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
@@ -13,11 +14,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use windlass_core::outcome::{Outcome, Recovery};
 use windlass_core::policy::{Assessment, Class, Risk};
-use windlass_core::text::prefix;
+use windlass_core::text::{plural, prefix};
 use windlass_core::tool_name;
 
 use super::glob::PathPattern;
-use super::{Builtin, counted, path_error, scan_act, unseen};
+use super::{Builtin, path_error, prepare_read, scan_act, unseen};
 use crate::output::{readable, shown_name};
 use crate::tool::{Call, Category, Prepared, ToolContext};
 use crate::workspace::{FileKind, ScanEntry, ScanFilter, Stop, Workspace};
@@ -81,30 +82,31 @@ impl Builtin for Grep {
     const CATEGORY: Category = Category::FileSystem;
     const MIN_CLASS: (Class, Risk) = (Class::Read, Risk::Low);
 
-    fn prepare(tools: ToolContext, _call: Call, given: Arguments) -> Result<Prepared, Outcome> {
-        let regex = regex(&given)?;
+    fn prepare(tools: ToolContext, _call: Call, arguments: Arguments) -> Result<Prepared, Outcome> {
+        let regex = regex(&arguments)?;
         let layout = tools.workspace.layout();
         let files =
-            given.glob.as_deref().map(|glob| PathPattern::parse(glob, layout)).transpose()?;
-        let usual = Assessment::of(Class::Read, format!("searches files for `{}`", given.pattern));
-        let path = given.path.as_deref().unwrap_or(".");
-        let assessment = tools.workspace.kind(path).read(path, usual);
+            arguments.glob.as_deref().map(|glob| PathPattern::parse(glob, layout)).transpose()?;
+        let usual =
+            Assessment::of(Class::Read, format!("searches files for `{}`", arguments.pattern));
+        let path = arguments.path.clone().unwrap_or_else(|| ".".to_owned());
+        let workspace = Arc::clone(&tools.workspace);
         let act = scan_act(move |stop| {
-            Search::new(&given, regex, files).run(&tools.workspace, &given, stop)
+            Search::new(&arguments, regex, files).run(&tools.workspace, &arguments, stop)
         });
-        Ok(Prepared::new(assessment, Recovery::Rerun, act))
+        Ok(prepare_read(&workspace, &path, usual, Recovery::Rerun, act))
     }
 }
 
-fn regex(given: &Arguments) -> Result<RegexMatcher, Outcome> {
+fn regex(arguments: &Arguments) -> Result<RegexMatcher, Outcome> {
     RegexMatcherBuilder::new()
-        .case_insensitive(given.ignore_case.unwrap_or(false))
-        .fixed_strings(given.literal.unwrap_or(false))
+        .case_insensitive(arguments.ignore_case.unwrap_or(false))
+        .fixed_strings(arguments.literal.unwrap_or(false))
         .crlf(true)
         // The searcher looks at many lines at once: without this only the file's ends are line ends.
         .multi_line(true)
         .size_limit(MAX_REGEX_BYTES)
-        .build(&given.pattern)
+        .build(&arguments.pattern)
         .map_err(|error| {
             // The whole error draws the pattern; its last line says it.
             let text = error.to_string();
@@ -112,7 +114,7 @@ fn regex(given: &Arguments) -> Result<RegexMatcher, Outcome> {
             Outcome::failure(format!(
                 "`{}` is not a valid regular expression for single lines: {said}. Escape special \
                  characters, or set `literal`.",
-                given.pattern
+                arguments.pattern
             ))
         })
 }
@@ -137,9 +139,9 @@ struct Search {
 }
 
 impl Search {
-    fn new(given: &Arguments, regex: RegexMatcher, files: Option<PathPattern>) -> Self {
-        let context = usize::try_from(given.context.unwrap_or(0).min(MAX_CONTEXT)).unwrap_or(0);
-        let limit = given.limit.map(|limit| limit.min(MAX_MATCHES));
+    fn new(arguments: &Arguments, regex: RegexMatcher, files: Option<PathPattern>) -> Self {
+        let context = usize::try_from(arguments.context.unwrap_or(0).min(MAX_CONTEXT)).unwrap_or(0);
+        let limit = arguments.limit.map(|limit| limit.min(MAX_MATCHES));
         let searcher = SearcherBuilder::new()
             .line_number(true)
             .line_terminator(LineTerminator::crlf())
@@ -152,7 +154,7 @@ impl Search {
             regex,
             files,
             searcher,
-            output: given.output.unwrap_or(Output::Content),
+            output: arguments.output.unwrap_or(Output::Content),
             limit: limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(DEFAULT_MATCHES),
             text: String::new(),
             shown: 0,
@@ -163,12 +165,12 @@ impl Search {
         }
     }
 
-    fn run(mut self, workspace: &Workspace, given: &Arguments, stop: &Stop) -> Outcome {
+    fn run(mut self, workspace: &Workspace, arguments: &Arguments, stop: &Stop) -> Outcome {
         let shown = ScanFilter {
-            hidden: given.hidden.unwrap_or(false),
-            ignored: given.ignored.unwrap_or(false),
+            hidden: arguments.hidden.unwrap_or(false),
+            ignored: arguments.ignored.unwrap_or(false),
         };
-        let start = given.path.as_deref().unwrap_or(".");
+        let start = arguments.path.as_deref().unwrap_or(".");
         self.is_named = workspace.kind(start) == FileKind::Secret;
         let scanned = workspace.scan(start, shown, stop, &mut |entry| self.file(entry, stop));
         let scanned = match scanned {
@@ -177,12 +179,12 @@ impl Search {
         };
         let mut text = self.text;
         if self.matching_files == 0 {
-            text = format!("No matches for `{}`.", given.pattern);
+            text = format!("No matches for `{}`.", arguments.pattern);
         } else if self.shown >= self.limit {
             let _ = write!(
                 text,
                 "\n[stopped after {}; narrow the pattern, `path` or `glob`, or raise `limit`]",
-                counted(
+                plural(
                     self.shown,
                     if self.output == Output::Content { "matching line" } else { "file" }
                 )
@@ -192,7 +194,7 @@ impl Search {
             let _ = write!(text, "\n[files that could not be searched: {}]", self.skipped);
         }
         if self.secret > 0 {
-            let files = counted(self.secret, "file");
+            let files = plural(self.secret, "file");
             let _ = write!(text, "\n[not searched: {files} with secrets; name one with `path`]");
         }
         text.push_str(&unseen(scanned));

@@ -22,7 +22,7 @@ pub(super) fn nearest(vectors: &[Vec<f32>]) -> Vec<usize> {
     near.into_iter().map(|(place, _)| place).collect()
 }
 
-/// The cosine of two vectors; 0 where there is none.
+/// The cosine of two vectors; 0 if one of them has no length.
 fn cosine(left: &[f32], right: &[f32]) -> f32 {
     let dot: f32 = left.iter().zip(right).map(|(l, r)| l * r).sum();
     let length = |vector: &[f32]| vector.iter().map(|part| part * part).sum::<f32>().sqrt();

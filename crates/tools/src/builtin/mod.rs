@@ -24,7 +24,7 @@ mod ledger;
 
 pub use ask_user::UserQuestion;
 pub use ledger::{Ledger, Signature};
-pub use spawn_agent::Spawned;
+pub use spawn_agent::SpawnArguments;
 
 use std::future::pending;
 use std::panic::resume_unwind;
@@ -39,7 +39,7 @@ use windlass_core::policy::{Assessment, Class, Risk};
 
 use crate::schema;
 use crate::tool::{Act, Call, Category, Executor, Prepared, Subject, Tool, ToolContext};
-use crate::workspace::{self, Scanned, Stop};
+use crate::workspace::{self, FileKind, ScanOutcome, Stop};
 
 /// All of them, in the order the model is shown them.
 pub(crate) fn all() -> Vec<Arc<dyn Tool>> {
@@ -70,18 +70,26 @@ fn notes() -> Vec<Arc<dyn Tool>> {
 pub(crate) trait Builtin: Send + Sync + 'static {
     type Arguments: DeserializeOwned + JsonSchema + Send + 'static;
 
+    /// The name the model calls it by.
     const NAME: &'static str;
+    /// What it is for, in words for the model: a file in `descriptions/`.
     const DESCRIPTION: &'static str;
+    /// What it is for, as lists group it.
     const CATEGORY: Category;
+    /// The most harmless thing a call of it can be; a profile that denies even this is not offered the tool.
     const MIN_CLASS: (Class, Risk);
+    /// Who carries its calls out.
     const KIND: Executor = Executor::Plain;
+    /// Whether it keeps the agent's own plan and notes.
     const IS_NOTE: bool = false;
+    /// Whether an agent can use it whatever tools the skill it follows names.
     const IS_ALWAYS_ALLOWED: bool = Self::IS_NOTE;
+    /// Other names that a skill may call it by, such as those of other agents.
     const ALIASES: &'static [&'static str] = &[];
     /// The argument that names the file a call is about.
     const FILE_ARGUMENT: &'static str = "path";
 
-    /// Replaces words that other agents' tools use by ours.
+    /// Replaces words that other agents' tools use with ours.
     fn replace_synonyms(_arguments: &mut Value) {}
 
     /// What a call is about.
@@ -93,7 +101,7 @@ pub(crate) trait Builtin: Send + Sync + 'static {
     fn prepare(
         context: ToolContext,
         call: Call,
-        given: Self::Arguments,
+        arguments: Self::Arguments,
     ) -> Result<Prepared, Outcome>;
 }
 
@@ -149,10 +157,10 @@ impl<B: Builtin> Tool for B {
     ) -> BoxFuture<'_, Result<Prepared, Outcome>> {
         let context = context.clone();
         Box::pin(blocking(move || {
-            let given = serde_json::from_value(call.arguments.take()).map_err(|error| {
+            let arguments = serde_json::from_value(call.arguments.take()).map_err(|error| {
                 Outcome::error(format!("The arguments of `{}` do not fit: {error}", B::NAME))
             })?;
-            B::prepare(context, call, given)
+            B::prepare(context, call, arguments)
         }))
     }
 }
@@ -196,8 +204,28 @@ pub(crate) fn read_only(reason: String, act: Act) -> Prepared {
     Prepared::new(Assessment::of(Class::Read, reason), Recovery::Rerun, act)
 }
 
+/// A call that reads what is at a path, `usual` for an ordinary file. An approval to read a secret holds for the file that
+/// the path leads to now.
+fn prepare_read(
+    workspace: &workspace::Workspace,
+    path: &str,
+    usual: Assessment,
+    recovery: Recovery,
+    act: Act,
+) -> Prepared {
+    let kind = workspace.kind(path);
+    let bound = match kind {
+        FileKind::Secret => workspace.bound_file(path),
+        FileKind::Ordinary | FileKind::Rule => None,
+    };
+    let leads_to = bound.as_ref().map_or(path, |file| file.path.as_str());
+    let assessment = kind.read(leads_to, usual);
+    let bound = bound.into_iter().collect();
+    Prepared { bound, ..Prepared::new(assessment, recovery, act) }
+}
+
 /// What a scan could not see, for the end of its result.
-fn unseen(scanned: Scanned) -> String {
+fn unseen(scanned: ScanOutcome) -> String {
     let mut text = String::new();
     if scanned.unreadable > 0 {
         text.push_str(&format!(
@@ -218,12 +246,17 @@ fn path_error(error: workspace::Error) -> Outcome {
     let hint = match &error {
         workspace::Error::NotFound { .. } => " Use glob to find the file.",
         workspace::Error::IsDirectory { .. } => " Use glob to list the files in it.",
-        _ => "",
+        workspace::Error::BadPath { .. }
+        | workspace::Error::Outside { .. }
+        | workspace::Error::Mount { .. }
+        | workspace::Error::NotADirectory { .. }
+        | workspace::Error::Special { .. }
+        | workspace::Error::Protected { .. }
+        | workspace::Error::Hidden { .. }
+        | workspace::Error::TooLarge { .. }
+        | workspace::Error::Changed { .. }
+        | workspace::Error::TooManyLinks { .. }
+        | workspace::Error::Io { .. } => "",
     };
     Outcome { display: Some(error.to_string()), ..Outcome::failure(format!("{error}.{hint}")) }
-}
-
-/// `1 line`, `2 lines`.
-fn counted(count: usize, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }

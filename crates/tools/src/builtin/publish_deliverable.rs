@@ -1,17 +1,22 @@
 //! `publish_deliverable`: a file of the workspace that goes into the result (ES-223…227).
 
 use std::io::Read as _;
+use std::sync::Arc;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
-use windlass_core::command::{Deliverable, DeliverableType, INLINE_DELIVERABLE_BYTES};
+use windlass_core::command::{Deliverable, DeliverableType};
 use windlass_core::outcome::{Fact, Outcome, Recovery};
 use windlass_core::policy::{Assessment, Class, Risk};
+use windlass_core::text::plural;
 use windlass_core::tool_name;
 
-use super::{Builtin, act, counted, path_error};
+use super::{Builtin, act, path_error, prepare_read};
 use crate::tool::{Call, Category, Prepared, ToolContext};
-use crate::workspace::{Error, Opened, Root, Workspace};
+use crate::workspace::{Error, OpenFile, Root, Workspace};
+
+/// A text up to this size is put into the result itself.
+const MAX_INLINE_BYTES: u64 = 32 * 1024;
 
 pub(super) struct PublishDeliverable;
 
@@ -43,17 +48,21 @@ impl Builtin for PublishDeliverable {
     const IS_ALWAYS_ALLOWED: bool = true;
     const FILE_ARGUMENT: &'static str = "filepath";
 
-    fn prepare(context: ToolContext, _call: Call, given: Arguments) -> Result<Prepared, Outcome> {
+    fn prepare(
+        context: ToolContext,
+        _call: Call,
+        arguments: Arguments,
+    ) -> Result<Prepared, Outcome> {
         // What cannot be published is said before anything is decided.
-        open(&context.workspace, &given.filepath)?;
-        let usual = Assessment::of(Class::Note, format!("publishes `{}`", given.filepath));
-        let assessment = context.workspace.kind(&given.filepath).read(&given.filepath, usual);
-        let act = act(move || publish(&context.workspace, given));
-        Ok(Prepared::new(assessment, Recovery::Rerun, act))
+        open(&context.workspace, &arguments.filepath)?;
+        let usual = Assessment::of(Class::Note, format!("publishes `{}`", arguments.filepath));
+        let (workspace, path) = (Arc::clone(&context.workspace), arguments.filepath.clone());
+        let act = act(move || publish(&context.workspace, arguments));
+        Ok(prepare_read(&workspace, &path, usual, Recovery::Rerun, act))
     }
 }
 
-fn open(workspace: &Workspace, path: &str) -> Result<Opened, Outcome> {
+fn open(workspace: &Workspace, path: &str) -> Result<OpenFile, Outcome> {
     match workspace.read(path) {
         Ok(opened) if matches!(opened.place, Root::Workspace | Root::Added(_)) => Ok(opened),
         Ok(_) => Err(Outcome::failure(format!(
@@ -66,15 +75,15 @@ fn open(workspace: &Workspace, path: &str) -> Result<Opened, Outcome> {
     }
 }
 
-fn publish(workspace: &Workspace, given: Arguments) -> Outcome {
-    let opened = match open(workspace, &given.filepath) {
+fn publish(workspace: &Workspace, arguments: Arguments) -> Outcome {
+    let opened = match open(workspace, &arguments.filepath) {
         Ok(opened) => opened,
         Err(outcome) => return outcome,
     };
-    let Opened { path, size, file, .. } = opened;
+    let OpenFile { path, size, file, .. } = opened;
     let mut bytes = Vec::new();
-    if size <= INLINE_DELIVERABLE_BYTES
-        && let Err(source) = file.take(INLINE_DELIVERABLE_BYTES + 1).read_to_end(&mut bytes)
+    if size <= MAX_INLINE_BYTES
+        && let Err(source) = file.take(MAX_INLINE_BYTES + 1).read_to_end(&mut bytes)
     {
         return path_error(Error::Io { path, source });
     }
@@ -82,9 +91,9 @@ fn publish(workspace: &Workspace, given: Arguments) -> Outcome {
     let size = size.max(bytes.len() as u64);
     let content = String::from_utf8(bytes)
         .ok()
-        .filter(|text| size <= INLINE_DELIVERABLE_BYTES && !text.contains('\0'));
-    let Arguments { description, kind, .. } = given;
-    let bytes = counted(usize::try_from(size).unwrap_or(usize::MAX), "byte");
+        .filter(|text| size <= MAX_INLINE_BYTES && !text.contains('\0'));
+    let Arguments { description, kind, .. } = arguments;
+    let bytes = plural(usize::try_from(size).unwrap_or(usize::MAX), "byte");
     let text = format!("Published `{path}` as {kind} ({bytes}).");
     let size_bytes = Some(size);
     let deliverable = Deliverable { filepath: path, description, kind, content, size_bytes };

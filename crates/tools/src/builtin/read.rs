@@ -1,21 +1,23 @@
 //! `read`: a file's lines, numbered, or the picture that it is.
 
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _};
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
+use windlass_core::hash::hex;
 use windlass_core::outcome::{Fact, Outcome, Recovery};
 use windlass_core::policy::{Assessment, Class, Risk};
 use windlass_core::tool_name;
 use windlass_model::picture::{MAX_FILE_BYTES, PictureError, looks_like_picture};
 use windlass_store::Pictures;
 
-use super::{Builtin, path_error, scan_act};
-use crate::output::readable;
+use super::{Builtin, path_error, prepare_read, scan_act};
+use crate::output::{is_mostly_utf8, readable};
 use crate::pictures::keep_picture;
 use crate::tool::{Call, Category, Prepared, ToolContext};
-use crate::workspace::{self, MAX_HASHED_BYTES, Opened, Root, Stop, hex};
+use crate::workspace::{self, MAX_HASHED_BYTES, OpenFile, Root, Stop};
 
 /// Lines shown where no limit is asked for.
 const DEFAULT_LINES: usize = 2_000;
@@ -50,16 +52,20 @@ impl Builtin for Read {
     const CATEGORY: Category = Category::FileSystem;
     const MIN_CLASS: (Class, Risk) = (Class::Read, Risk::Low);
 
-    fn prepare(context: ToolContext, _call: Call, given: Arguments) -> Result<Prepared, Outcome> {
-        let usual = Assessment::of(Class::Read, format!("reads `{}`", given.path));
-        let assessment = context.workspace.kind(&given.path).read(&given.path, usual);
-        let act = scan_act(move |stop| read(&context, &given, stop));
-        Ok(Prepared::new(assessment, Recovery::Rerun, act))
+    fn prepare(
+        context: ToolContext,
+        _call: Call,
+        arguments: Arguments,
+    ) -> Result<Prepared, Outcome> {
+        let usual = Assessment::of(Class::Read, format!("reads `{}`", arguments.path));
+        let (workspace, path) = (Arc::clone(&context.workspace), arguments.path.clone());
+        let act = scan_act(move |stop| read(&context, &arguments, stop));
+        Ok(prepare_read(&workspace, &path, usual, Recovery::Rerun, act))
     }
 }
 
-fn read(context: &ToolContext, given: &Arguments, stop: &Stop) -> Outcome {
-    let mut opened = match context.workspace.read(&given.path) {
+fn read(context: &ToolContext, arguments: &Arguments, stop: &Stop) -> Outcome {
+    let mut opened = match context.workspace.read(&arguments.path) {
         Ok(opened) => opened,
         Err(error) => return path_error(error),
     };
@@ -76,9 +82,9 @@ fn read(context: &ToolContext, given: &Arguments, stop: &Stop) -> Outcome {
         ));
     }
     let (path, place) = (opened.path.clone(), opened.place);
-    let first = given.offset.unwrap_or(1);
+    let first = arguments.offset.unwrap_or(1);
     let limit =
-        given.limit.map_or(DEFAULT_LINES, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+        arguments.limit.map_or(DEFAULT_LINES, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
     match FileScan::of(opened, first, limit, stop) {
         Ok(seen) => {
             let outcome = seen.outcome(&path, first);
@@ -97,7 +103,7 @@ fn read(context: &ToolContext, given: &Arguments, stop: &Stop) -> Outcome {
 }
 
 /// Whether a file begins like a picture that can be shown. It is read from its beginning again.
-fn begins_like_picture(opened: &mut Opened) -> std::io::Result<bool> {
+fn begins_like_picture(opened: &mut OpenFile) -> std::io::Result<bool> {
     let mut head = Vec::new();
     opened.file.by_ref().take(MAGIC_BYTES).read_to_end(&mut head)?;
     opened.file.rewind()?;
@@ -105,7 +111,7 @@ fn begins_like_picture(opened: &mut Opened) -> std::io::Result<bool> {
 }
 
 /// Shows a picture to a model that can see; one that cannot reads what it is.
-fn picture(pictures: &Pictures, opened: Opened) -> Outcome {
+fn picture(pictures: &Pictures, opened: OpenFile) -> Outcome {
     let (path, size) = (opened.path.clone(), opened.size);
     let bytes = match workspace::read_bounded(opened, MAX_FILE_BYTES) {
         Ok(bytes) => bytes,
@@ -138,7 +144,7 @@ struct FileScan {
 }
 
 impl FileScan {
-    fn of(opened: Opened, first: u64, limit: usize, stop: &Stop) -> std::io::Result<Self> {
+    fn of(opened: OpenFile, first: u64, limit: usize, stop: &Stop) -> std::io::Result<Self> {
         // A file that grows while it is read would have no end.
         let mut reader = BufReader::with_capacity(64 << 10, opened.file.take(opened.size));
         let mut seen = Self {
@@ -178,7 +184,7 @@ impl FileScan {
         if !at_line_start {
             seen.show(&line, first, limit);
         }
-        seen.hash = hex(hash);
+        seen.hash = hex(&hash.finalize());
         Ok(seen)
     }
 
@@ -241,5 +247,6 @@ fn kind_of(head: &[u8]) -> Option<&'static str> {
     ];
     let known = KINDS.iter().find(|(magic, _)| head.starts_with(magic)).map(|(_, kind)| *kind);
     let sniffed = &head[..head.len().min(SNIFFED_BYTES)];
-    known.or_else(|| sniffed.contains(&0).then_some("a binary file"))
+    let is_binary = sniffed.contains(&0) || !is_mostly_utf8(sniffed);
+    known.or_else(|| is_binary.then_some("a binary file"))
 }

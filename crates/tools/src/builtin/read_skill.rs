@@ -32,11 +32,15 @@ impl Builtin for ReadSkill {
     const MIN_CLASS: (Class, Risk) = (Class::Read, Risk::Low);
     const IS_ALWAYS_ALLOWED: bool = true;
 
-    fn prepare(context: ToolContext, call: Call, given: Arguments) -> Result<Prepared, Outcome> {
-        let reason = format!("reads skill `{}`", given.name);
+    fn prepare(
+        context: ToolContext,
+        call: Call,
+        arguments: Arguments,
+    ) -> Result<Prepared, Outcome> {
+        let reason = format!("reads skill `{}`", arguments.name);
         Ok(read_only(
             reason,
-            act(move || read(&context.skills.current(), &given.name, &call.facts)),
+            act(move || read(&context.skills.current(), &arguments.name, &call.facts)),
         ))
     }
 }
@@ -49,7 +53,7 @@ fn read(skills: &Skills, name: &str, facts: &TaskFacts) -> Outcome {
                 && skill.meta.context == Context::Fork
                 && facts.may_spawn =>
         {
-            // Its instructions belong into another conversation (AX-032).
+            // Its instructions belong in another conversation (AX-032).
             Outcome::ok(format!(
                 "The skill `{name}` is followed by a sub-agent: call `spawn_agent` with the task `/{name} WHAT \
                  IT IS APPLIED TO` and no other words. The sub-agent gets the instructions; you get what it \
@@ -59,7 +63,7 @@ fn read(skills: &Skills, name: &str, facts: &TaskFacts) -> Outcome {
         Some(skill) if skill.is_offered_to(viewer) => {
             let (name, hash) =
                 (skill.meta.name.clone(), Some(content_hash(skill.content.as_bytes())));
-            Outcome::ok(shown(skill)).with(Fact::SkillRead { name, hash })
+            Outcome::ok(skill_text(skill)).with(Fact::SkillRead { name, hash })
         }
         Some(skill) if skill.is_reached_by(viewer) => Outcome::failure(format!(
             "skill `{name}` is used only when the user calls for it. Ask the user to run /{name}."
@@ -74,7 +78,7 @@ fn read(skills: &Skills, name: &str, facts: &TaskFacts) -> Outcome {
     }
 }
 
-fn shown(skill: &Skill) -> String {
+fn skill_text(skill: &Skill) -> String {
     let mut text = neutralize(&skill.content);
     if !skill.resources.is_empty() {
         let names: Vec<_> =

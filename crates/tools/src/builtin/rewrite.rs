@@ -10,12 +10,12 @@ use windlass_core::secrets;
 
 use super::{act, diff, path_error};
 use crate::tool::Prepared;
-use crate::workspace::{Current, Purpose, Replacement, Workspace, content_hash};
+use crate::workspace::{FileVersion, Purpose, Replacement, Workspace, content_hash};
 
 /// One file's new content.
 pub(super) struct Rewrite {
     /// The file as it was looked at; it must still be so when it is written.
-    pub current: Current,
+    pub current: FileVersion,
     pub content: Vec<u8>,
     pub purpose: Purpose,
     pub assessment: Assessment,
@@ -29,9 +29,9 @@ pub(super) struct Rewrite {
 
 impl Rewrite {
     /// Ready to be decided and run.
-    pub fn prepared(self, workspace: Arc<Workspace>, call: CallId) -> Prepared {
+    pub fn prepare(self, workspace: Arc<Workspace>, call: CallId) -> Prepared {
         let Self { current, content, purpose, assessment, text, diff, fact } = self;
-        let Current { path, hash: before, .. } = current;
+        let FileVersion { path, hash: before, .. } = current;
         let after = content_hash(&content);
         let change =
             FileChange { path: path.clone(), before: before.clone(), after: after.clone() };

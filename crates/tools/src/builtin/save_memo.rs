@@ -6,14 +6,15 @@ use serde_json::Value;
 use windlass_core::layout::{Layout, Own, WORKSPACE};
 use windlass_core::outcome::Outcome;
 use windlass_core::policy::{Assessment, Class, Risk};
+use windlass_core::text::plural;
 use windlass_core::tool_name;
 
 use super::rewrite::Rewrite;
-use super::{Builtin, counted, path_error};
+use super::{Builtin, path_error};
 use crate::tool::{Call, Category, Prepared, Subject, ToolContext};
 use crate::workspace::{Purpose, content_hash};
 
-/// The largest memo; a note that is longer belongs into a file of its own.
+/// The largest memo; a note that is longer belongs in a file of its own.
 pub(super) const MAX_MEMO_BYTES: u64 = 4 << 20;
 
 pub(super) struct SaveMemo;
@@ -43,18 +44,22 @@ impl Builtin for SaveMemo {
         Subject::Note { name: text("filename"), content: text("content") }
     }
 
-    fn prepare(context: ToolContext, call: Call, given: Arguments) -> Result<Prepared, Outcome> {
+    fn prepare(
+        context: ToolContext,
+        call: Call,
+        arguments: Arguments,
+    ) -> Result<Prepared, Outcome> {
         let workspace = context.workspace;
         let memos = workspace.layout().path(Own::Memo);
-        let asked = memo_path(&given.filename, workspace.layout());
+        let asked = memo_path(&arguments.filename, workspace.layout());
         let mut current = workspace.write_target(&asked, Purpose::Agent).map_err(path_error)?;
         if !current.path.starts_with(&format!("{memos}/")) {
             return Err(Outcome::failure(format!(
                 "`{}` is not under {memos}/. Give a plain name such as findings.md.",
-                given.filename
+                arguments.filename
             )));
         }
-        let append = given.append.unwrap_or(false);
+        let append = arguments.append.unwrap_or(false);
         let mut content = Vec::new();
         if append && current.hash.is_some() {
             content = workspace.read_all(&asked, MAX_MEMO_BYTES).map_err(path_error)?;
@@ -64,7 +69,7 @@ impl Builtin for SaveMemo {
         if content.last().is_some_and(|&last| last != b'\n') {
             content.push(b'\n');
         }
-        content.extend_from_slice(given.content.as_bytes());
+        content.extend_from_slice(arguments.content.as_bytes());
         let (path, size) = (&current.path, content.len());
         if size as u64 > MAX_MEMO_BYTES {
             return Err(Outcome::failure(format!(
@@ -75,14 +80,14 @@ impl Builtin for SaveMemo {
         let verb = if append { "Appended to" } else { "Saved" };
         let rewrite = Rewrite {
             assessment: Assessment::of(Class::Note, format!("saves memo `{path}`")),
-            text: format!("{verb} `{path}` ({}).", counted(size, "byte")),
+            text: format!("{verb} `{path}` ({}).", plural(size, "byte")),
             current,
             content,
             purpose: Purpose::Agent,
             diff: None,
             fact: None,
         };
-        Ok(rewrite.prepared(workspace, call.id))
+        Ok(rewrite.prepare(workspace, call.id))
     }
 }
 

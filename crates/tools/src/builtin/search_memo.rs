@@ -8,7 +8,7 @@ use serde::Deserialize;
 use windlass_core::layout::Own;
 use windlass_core::outcome::Outcome;
 use windlass_core::policy::{Class, Risk};
-use windlass_core::text::prefix;
+use windlass_core::text::{plural, prefix};
 use windlass_core::tool_name;
 use windlass_model::Embeddings;
 use windlass_store::search;
@@ -16,10 +16,10 @@ use windlass_store::search;
 use super::meaning::{fused, nearest};
 use super::passages::{Passage, passages};
 use super::save_memo::MAX_MEMO_BYTES;
-use super::{Builtin, blocking, counted, path_error, read_only, scan_act, unseen};
+use super::{Builtin, blocking, path_error, read_only, scan_act, unseen};
 use crate::output::readable;
 use crate::tool::{Act, Call, Category, Prepared, ToolContext};
-use crate::workspace::{Error, ScanFilter, Scanned, Stop, Workspace, read_bounded};
+use crate::workspace::{Error, ScanFilter, ScanOutcome, Stop, Workspace, read_bounded};
 
 /// Passages in one result.
 const MAX_HITS: usize = 8;
@@ -50,17 +50,21 @@ impl Builtin for SearchMemo {
     const MIN_CLASS: (Class, Risk) = (Class::Read, Risk::Low);
     const IS_NOTE: bool = true;
 
-    fn prepare(context: ToolContext, _call: Call, given: Arguments) -> Result<Prepared, Outcome> {
+    fn prepare(
+        context: ToolContext,
+        _call: Call,
+        arguments: Arguments,
+    ) -> Result<Prepared, Outcome> {
         let act: Act = match context.embeddings.clone() {
             None => scan_act(move |stop| match gather(&context.workspace, stop) {
-                Ok(notes) => match by_words(&notes.passages, &given.query) {
-                    Ok(hits) => found(&notes, &given.query, hits),
+                Ok(notes) => match by_words(&notes.passages, &arguments.query) {
+                    Ok(hits) => hits_outcome(&notes, &arguments.query, hits),
                     Err(outcome) => outcome,
                 },
                 Err(outcome) => outcome,
             }),
             Some(embeddings) => Box::new(move || {
-                Box::pin(async move { by_meaning_too(context, embeddings, given.query).await })
+                Box::pin(async move { by_meaning_too(context, embeddings, arguments.query).await })
             }),
         };
         Ok(read_only("searches the memos".to_owned(), act))
@@ -85,10 +89,10 @@ async fn by_meaning_too(context: ToolContext, embeddings: Embeddings, query: Str
         Ok(vectors) => {
             let near = nearest(&vectors);
             let by_meaning: Vec<_> = near.into_iter().map(|at| &notes.passages[at]).collect();
-            found(&notes, &query, fused(&by_words, &by_meaning))
+            hits_outcome(&notes, &query, fused(&by_words, &by_meaning))
         }
         Err(error) => {
-            let mut outcome = found(&notes, &query, by_words);
+            let mut outcome = hits_outcome(&notes, &query, by_words);
             outcome.text.push_str(&format!("\n[searched by words alone: {error}]"));
             outcome
         }
@@ -114,7 +118,7 @@ struct Notes {
     passages: Vec<Passage>,
     names: Vec<String>,
     bytes: usize,
-    scanned: Scanned,
+    scanned: ScanOutcome,
 }
 
 fn gather(workspace: &Workspace, stop: &Stop) -> Result<Notes, Outcome> {
@@ -132,16 +136,16 @@ fn gather(workspace: &Workspace, stop: &Stop) -> Result<Notes, Outcome> {
     });
     let scanned = match scanned {
         Ok(scanned) => scanned,
-        Err(Error::NotFound { .. }) => Scanned::default(),
+        Err(Error::NotFound { .. }) => ScanOutcome::default(),
         Err(error) => return Err(path_error(error)),
     };
     Ok(Notes { place, passages: all, names, bytes, scanned })
 }
 
-fn found(notes: &Notes, query: &str, hits: Vec<&Passage>) -> Outcome {
+fn hits_outcome(notes: &Notes, query: &str, hits: Vec<&Passage>) -> Outcome {
     let mut text = if hits.is_empty() { nothing(query, &notes.names) } else { String::new() };
     if !hits.is_empty() {
-        let _ = write!(text, "{} in {}/, best first:", counted(hits.len(), "passage"), notes.place);
+        let _ = write!(text, "{} in {}/, best first:", plural(hits.len(), "passage"), notes.place);
     }
     for (place, hit) in hits.iter().take(MAX_HITS).enumerate() {
         let excerpt = prefix(&hit.text, EXCERPT_BYTES);

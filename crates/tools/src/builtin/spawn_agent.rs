@@ -5,6 +5,7 @@ use serde::Deserialize;
 use windlass_core::axes::ModelMode;
 use windlass_core::outcome::{Outcome, Recovery};
 use windlass_core::policy::{Assessment, Class, Risk};
+use windlass_core::question::BoundFile;
 use windlass_core::text::one_line;
 use windlass_core::tool_name;
 
@@ -21,7 +22,7 @@ pub(super) struct SpawnAgent;
 /// What a sub-agent is to do, as the arguments of `spawn_agent`; read by the loop.
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
-pub struct Spawned {
+pub struct SpawnArguments {
     /// What the sub-agent should do, complete in itself: it knows nothing else.
     #[schemars(length(min = 1))]
     pub task: String,
@@ -57,7 +58,7 @@ impl From<ModelChoice> for ModelMode {
 }
 
 impl Builtin for SpawnAgent {
-    type Arguments = Spawned;
+    type Arguments = SpawnArguments;
     const NAME: &'static str = tool_name::SPAWN_AGENT;
     const DESCRIPTION: &'static str = include_str!("descriptions/spawn_agent.md");
     const CATEGORY: Category = Category::Orchestration;
@@ -65,14 +66,19 @@ impl Builtin for SpawnAgent {
     const ALIASES: &'static [&'static str] = &["task"];
     const KIND: Executor = Executor::SubAgent;
 
-    fn prepare(context: ToolContext, call: Call, given: Spawned) -> Result<Prepared, Outcome> {
-        if given.timeout_seconds.is_some_and(|seconds| seconds > MAX_TIMEOUT_SECONDS) {
+    fn prepare(
+        context: ToolContext,
+        call: Call,
+        arguments: SpawnArguments,
+    ) -> Result<Prepared, Outcome> {
+        if arguments.timeout_seconds.is_some_and(|seconds| seconds > MAX_TIMEOUT_SECONDS) {
             return Err(Outcome::failure(format!(
                 "a sub-agent gets at most {MAX_TIMEOUT_SECONDS} seconds."
             )));
         }
-        let what = one_line(given.label.as_deref().unwrap_or(&given.task), 80);
-        let assessment = match &given.write_output_to {
+        let what = one_line(arguments.label.as_deref().unwrap_or(&arguments.task), 80);
+        let mut bound = Vec::new();
+        let assessment = match &arguments.write_output_to {
             None => Assessment::of(Class::Delegate, format!("starts a sub-agent: {what}")),
             Some(path) => {
                 let current =
@@ -81,6 +87,7 @@ impl Builtin for SpawnAgent {
                 if let Some(now) = &current.hash {
                     refuse_unseen(path, known, now, "call")?;
                 }
+                bound.push(BoundFile { path: path.clone(), hash: current.hash.clone() });
                 let reason = format!("starts a sub-agent whose output writes `{path}`: {what}");
                 let usual = Assessment::of(Class::Edit, reason).at_least(Risk::Medium);
                 current.kind.change("writes", path, usual)
@@ -89,6 +96,6 @@ impl Builtin for SpawnAgent {
         // The loop starts the sub-agent, and declares the recovery with its id.
         let recovery = Recovery::Unknown;
         let act = act(|| Outcome::failure("sub-agents cannot be started here."));
-        Ok(Prepared::new(assessment, recovery, act))
+        Ok(Prepared { bound, ..Prepared::new(assessment, recovery, act) })
     }
 }

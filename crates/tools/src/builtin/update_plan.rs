@@ -47,8 +47,8 @@ fn statuses(_: &mut SchemaGenerator) -> Schema {
 }
 
 impl From<Arguments> for WorkingPlan {
-    fn from(given: Arguments) -> Self {
-        let Arguments { steps, current_focus, overall_approach } = given;
+    fn from(arguments: Arguments) -> Self {
+        let Arguments { steps, current_focus, overall_approach } = arguments;
         let step = |StepArgument { id, description, status, notes }| Step {
             id,
             description,
@@ -76,8 +76,12 @@ impl Builtin for UpdatePlan {
         }
     }
 
-    fn prepare(context: ToolContext, call: Call, given: Arguments) -> Result<Prepared, Outcome> {
-        let plan = WorkingPlan::from(given);
+    fn prepare(
+        context: ToolContext,
+        call: Call,
+        arguments: Arguments,
+    ) -> Result<Prepared, Outcome> {
+        let plan = WorkingPlan::from(arguments);
         // A link in its place that leads elsewhere is refused here: a note must not become an edit.
         let file = context.workspace.layout().path(Own::Plan);
         let current = context.workspace.write_target(&file, Purpose::Plan).map_err(path_error)?;
@@ -90,6 +94,6 @@ impl Builtin for UpdatePlan {
             diff: None,
             fact: Some(Fact::Plan(plan)),
         };
-        Ok(rewrite.prepared(context.workspace, call.id))
+        Ok(rewrite.prepare(context.workspace, call.id))
     }
 }

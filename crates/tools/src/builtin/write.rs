@@ -4,11 +4,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use windlass_core::outcome::Outcome;
 use windlass_core::policy::{Assessment, Class, Risk};
+use windlass_core::text::plural;
 use windlass_core::tool_name;
 
 use super::edit::{MAX_EDITED_BYTES, refuse_unseen};
 use super::rewrite::{Rewrite, refuse_marks};
-use super::{Builtin, counted, diff, path_error};
+use super::{Builtin, diff, path_error};
 use crate::tool::{Call, Category, Prepared, ToolContext};
 use crate::workspace::{Purpose, Workspace, content_hash};
 
@@ -30,8 +31,12 @@ impl Builtin for Write {
     const CATEGORY: Category = Category::FileSystem;
     const MIN_CLASS: (Class, Risk) = (Class::Edit, Risk::Medium);
 
-    fn prepare(context: ToolContext, call: Call, given: Arguments) -> Result<Prepared, Outcome> {
-        let Arguments { path: asked, content } = given;
+    fn prepare(
+        context: ToolContext,
+        call: Call,
+        arguments: Arguments,
+    ) -> Result<Prepared, Outcome> {
+        let Arguments { path: asked, content } = arguments;
         refuse_marks(&content)?;
         let current = context.workspace.write_target(&asked, Purpose::Agent).map_err(path_error)?;
         let (path, known) = (&current.path, call.facts.known_files.get(&current.path));
@@ -47,9 +52,9 @@ impl Builtin for Write {
         let usual = Assessment::of(Class::Edit, format!("{verb} `{path}`")).at_least(Risk::Medium);
         let assessment = current.kind.change(verb, path, usual);
         let verb = if current.hash.is_some() { "Replaced" } else { "Created" };
-        let bytes = counted(content.len(), "byte");
+        let bytes = plural(content.len(), "byte");
         let text =
-            format!("{verb} `{path}` ({bytes}, {}).", counted(content.lines().count(), "line"));
+            format!("{verb} `{path}` ({bytes}, {}).", plural(content.lines().count(), "line"));
         let change = change(&context.workspace, &asked, current.hash.is_some(), &content);
         let rewrite = Rewrite {
             current,
@@ -60,7 +65,7 @@ impl Builtin for Write {
             diff: Some(change),
             fact: None,
         };
-        Ok(rewrite.prepared(context.workspace, call.id))
+        Ok(rewrite.prepare(context.workspace, call.id))
     }
 }
 

@@ -20,6 +20,7 @@ use windlass_sandbox::{
     Chunk, Command, IsolationReport, KILL_GRACE, Running, Sandbox, SandboxKind, Stdin, Stream,
 };
 
+use super::bound::{BoundedLines, MAX_MESSAGE_BYTES};
 use super::definition::{Definition, Transport};
 use super::http::WatchedClient;
 use super::trouble::{Trouble, Troubles};
@@ -28,8 +29,6 @@ use super::trouble::{Trouble, Troubles};
 const PIPE_BYTES: usize = 64 * 1024;
 /// How much of a server's standard error is kept, for the message that it died.
 const MAX_STDERR_BYTES: usize = 2 * 1024;
-/// The largest single message.
-pub(super) const MAX_MESSAGE_BYTES: usize = 16 << 20;
 /// How long a server may take to shut down.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -163,7 +162,7 @@ async fn carry(
     stderr: StderrTail,
     troubles: Troubles,
 ) {
-    let mut message = MessageLength::default();
+    let mut lines = BoundedLines::default();
     let mut input = running.take_input();
     let (mut from_sdk, mut to_sdk) = tokio::io::split(far);
     let mut buffer = vec![0; PIPE_BYTES];
@@ -171,8 +170,9 @@ async fn carry(
         tokio::select! {
             chunk = running.next() => match chunk {
                 Some(Chunk { stream: Stream::Out, bytes }) => {
+                    let (bytes, passes) = lines.take(&bytes);
                     // The SDK drops such a message, and its caller would wait for it.
-                    if message.passes_limit(&bytes) {
+                    if passes {
                         troubles.report(Trouble::TooLarge);
                     }
                     if to_sdk.write_all(&bytes).await.is_err() {
@@ -193,26 +193,6 @@ async fn carry(
                 },
             },
         }
-    }
-}
-
-/// How long the message is that a server is writing; messages are lines.
-#[derive(Default)]
-struct MessageLength(usize);
-
-impl MessageLength {
-    /// Counts what was written; whether one message passes the limit with it, once for each.
-    fn passes_limit(&mut self, bytes: &[u8]) -> bool {
-        let mut passes = false;
-        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-            let before = self.0;
-            self.0 += line.len();
-            passes |= before <= MAX_MESSAGE_BYTES && self.0 > MAX_MESSAGE_BYTES;
-            if line.ends_with(b"\n") {
-                self.0 = 0;
-            }
-        }
-        passes
     }
 }
 

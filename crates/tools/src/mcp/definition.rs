@@ -6,7 +6,9 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
+use windlass_core::hash::hex;
 
+use super::approval::ApprovalCheck;
 use super::presets;
 
 /// How long a server may take to start and say what it offers.
@@ -32,6 +34,8 @@ pub struct Definition {
     pub startup: Duration,
     /// How long a call may take.
     pub call: Duration,
+    /// Looks before each start whether it is still approved, where a person must approve it.
+    pub approval: Option<ApprovalCheck>,
 }
 
 /// How a server is spoken to.
@@ -99,7 +103,7 @@ impl Definition {
             }
             Transport::Http { url, .. } => add(url),
         }
-        hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+        hex(&hash.finalize()[..8])
     }
 }
 
@@ -116,9 +120,10 @@ impl AuthorityShown for url::Url {
 
 /// Why a definition cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("MCP server `{server}`: {reason}")]
+#[error("{}{reason}", server.as_ref().map_or(String::new(), |name| format!("MCP server `{name}`: ")))]
 pub struct DefinitionError {
-    pub server: String,
+    /// The server; `None` where the whole list is wrong.
+    pub server: Option<String>,
     /// What is wrong.
     pub reason: String,
 }
@@ -151,10 +156,14 @@ pub fn parse_file(
     text: &str,
     env: &BTreeMap<String, String>,
 ) -> (Vec<Definition>, Vec<DefinitionError>) {
-    let wrong = |reason: String| DefinitionError { server: "(file)".to_owned(), reason };
+    let wrong = |reason: String| DefinitionError { server: None, reason };
     let value: Value = match serde_json::from_str(text) {
         Ok(value) => value,
-        Err(error) => return (Vec::new(), vec![wrong(format!("not valid JSON: {error}"))]),
+        Err(error) => {
+            let (line, column) = (error.line(), error.column());
+            let reason = format!("it is not valid JSON: line {line}, column {column}");
+            return (Vec::new(), vec![wrong(reason)]);
+        }
     };
     let Some(servers) = value["mcpServers"].as_object() else {
         return (Vec::new(), vec![wrong("there is no `mcpServers` object".to_owned())]);
@@ -176,7 +185,7 @@ pub fn parse_server(
     value: &Value,
     env: &BTreeMap<String, String>,
 ) -> Result<Option<Definition>, DefinitionError> {
-    let wrong = |reason: String| DefinitionError { server: name.to_owned(), reason };
+    let wrong = |reason: String| DefinitionError { server: Some(name.to_owned()), reason };
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if name.is_empty() || name.chars().count() > MAX_NAME_CHARS || !name.chars().all(allowed) {
         return Err(wrong(format!(
@@ -198,6 +207,7 @@ pub fn parse_server(
         trusted: written.trusted,
         startup: seconds(written.startup_seconds, STARTUP),
         call: seconds(written.timeout_seconds, CALL),
+        approval: None,
     }))
 }
 
@@ -216,7 +226,7 @@ fn transport(written: &ServerEntry, env: &BTreeMap<String, String>) -> Result<Tr
                 let known: Vec<_> = presets::PRESETS.iter().map(|preset| preset.name).collect();
                 format!("there is no preset `{name}`; allowed: {}", known.join(", "))
             })?;
-            let written = preset.written(&written.args, &written.env);
+            let written = preset.command(&written.args, &written.env);
             let args: Result<_, _> = written.args.iter().map(|arg| expand(arg, env)).collect();
             Ok(Transport::Stdio { command: written.command, args: args?, env: all(&written.env)? })
         }
@@ -269,7 +279,7 @@ fn expand(text: &str, env: &BTreeMap<String, String>) -> Result<String, String> 
 
 /// The servers of session, skills and task as one list, later ones winning by name (WF-030, WF-032,
 /// WF-033, C-30).
-pub fn joined(layers: impl IntoIterator<Item = Vec<Definition>>) -> Vec<Definition> {
+pub fn merge_layers(layers: impl IntoIterator<Item = Vec<Definition>>) -> Vec<Definition> {
     let mut by_name = BTreeMap::new();
     for definition in layers.into_iter().flatten() {
         by_name.insert(definition.name.clone(), definition);
@@ -334,7 +344,7 @@ mod tests {
             let value = serde_json::json!({ "command": command });
             parse_server(name, &value, &env()).unwrap().unwrap()
         };
-        let all = joined([
+        let all = merge_layers([
             vec![one("a", "session"), one("b", "session")],
             vec![one("b", "skill"), one("c", "skill")],
             vec![one("c", "task")],

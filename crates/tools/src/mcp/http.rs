@@ -13,11 +13,12 @@ use rmcp::transport::streamable_http_client::{
 };
 use sse_stream::Sse;
 
-use super::connection::MAX_MESSAGE_BYTES;
+use super::bound::{MAX_MESSAGE_BYTES, MessageBound};
+use super::post::{POST_TOO_LARGE, post};
 use super::trouble::{Trouble, Troubles};
 
 type Headers = HashMap<HeaderName, HeaderValue>;
-type Events = BoxStream<'static, Result<Sse, SseError>>;
+pub(super) type Events = BoxStream<'static, Result<Sse, SseError>>;
 type Failure = StreamableHttpError<reqwest::Error>;
 
 /// A client that reports what breaks.
@@ -38,10 +39,16 @@ impl StreamableHttpClient for WatchedClient {
         auth: Option<String>,
         headers: Headers,
     ) -> Result<StreamableHttpPostResponse, Failure> {
-        let limit = MAX_MESSAGE_BYTES;
-        self.post_message_with_max_sse_event_size(uri, message, session, auth, headers, limit).await
+        match post(&self.client, &uri, &message, session, auth, headers).await {
+            Ok(StreamableHttpPostResponse::Sse(events, session)) => {
+                Ok(StreamableHttpPostResponse::Sse(self.watch(events), session))
+            }
+            Err(failure) => Err(self.failed(failure)),
+            Ok(answered) => Ok(answered),
+        }
     }
 
+    /// The bound of a body is ours, so the SDK's bound of an event has nothing to add.
     async fn post_message_with_max_sse_event_size(
         &self,
         uri: Arc<str>,
@@ -49,19 +56,9 @@ impl StreamableHttpClient for WatchedClient {
         session: Option<Arc<str>>,
         auth: Option<String>,
         headers: Headers,
-        limit: usize,
+        _limit: usize,
     ) -> Result<StreamableHttpPostResponse, Failure> {
-        let client = &self.client;
-        let posted = client
-            .post_message_with_max_sse_event_size(uri, message, session, auth, headers, limit)
-            .await;
-        match posted {
-            Ok(StreamableHttpPostResponse::Sse(events, session)) => {
-                Ok(StreamableHttpPostResponse::Sse(self.watch(events), session))
-            }
-            Err(failure) => Err(self.failed(failure)),
-            Ok(answered) => Ok(answered),
-        }
+        self.post_message(uri, message, session, auth, headers).await
     }
 
     async fn delete_session(
@@ -104,13 +101,22 @@ impl StreamableHttpClient for WatchedClient {
             .await;
         match opened {
             Err(failure) if resumes => Err(self.failed(failure)),
-            opened => opened,
+            opened => opened.map(|events| {
+                let troubles = self.troubles.clone();
+                let read =
+                    move |event| bounded(event).inspect_err(|error| report_size(error, &troubles));
+                events.map(read).boxed()
+            }),
         }
     }
 }
 
 impl WatchedClient {
     fn failed(&self, failure: Failure) -> Failure {
+        if matches!(&failure, StreamableHttpError::UnexpectedServerResponse(why) if why == POST_TOO_LARGE)
+        {
+            self.troubles.report(Trouble::TooLarge);
+        }
         if let StreamableHttpError::Client(error) = &failure {
             let words = super::connection::chain(error);
             self.troubles.report(match error.is_connect() {
@@ -127,7 +133,7 @@ impl WatchedClient {
         let mut watched = Watched { troubles, is_answered: false, can_resume: false };
         let end = futures_util::stream::once(async { None });
         events
-            .map(Some)
+            .map(|event| Some(bounded(event)))
             .chain(end)
             .filter_map(move |event| {
                 watched.see(event.as_ref());
@@ -166,6 +172,22 @@ impl Watched {
     }
 }
 
+/// An event whose message may be read.
+fn bounded(event: Result<Sse, SseError>) -> Result<Sse, SseError> {
+    let event = event?;
+    let data = event.data.as_deref().unwrap_or_default();
+    match MessageBound::default().holds_with(data.as_bytes()) {
+        true => Ok(event),
+        false => Err(SseError::Body("the message exceeds its maximum size".into())),
+    }
+}
+
+fn report_size(error: &SseError, troubles: &Troubles) {
+    if is_too_large(error) {
+        troubles.report(Trouble::TooLarge);
+    }
+}
+
 /// Whether a message is the response that its stream was opened for, and not a notice on the way to it.
 fn is_response(data: &str) -> bool {
     #[derive(serde::Deserialize)]
@@ -177,7 +199,7 @@ fn is_response(data: &str) -> bool {
         .is_ok_and(|kind: Answered| kind.result.is_some() || kind.error.is_some())
 }
 
-/// The SDK keeps the type of this error to itself; its words are all there is.
+/// The type of the SDK's own error is hidden; its words are all there is.
 fn is_too_large(error: &SseError) -> bool {
     matches!(error, SseError::Body(body) if body.to_string().contains("maximum size"))
 }

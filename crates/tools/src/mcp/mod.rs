@@ -3,15 +3,19 @@
 //! Invariants:
 //! - Nothing of a server is believed: its words are pinned by hash and a change is reported, its annotations
 //!   count only where a person marked it trusted, its output is bounded and made harmless.
+//! - A server that a project brings is started, and started again, only while the approval of it holds.
 //! - A server runs in the task's sandbox unless the user's configuration says otherwise, starts when it
 //!   is first needed, and ends with the task.
 //! - A call with effects is sent at most once, also when the server dies under it.
 
+mod approval;
 mod definition;
 mod presets;
 mod name;
 mod pin;
+mod bound;
 mod trouble;
+mod post;
 mod http;
 mod connection;
 mod server;
@@ -23,9 +27,12 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use windlass_sandbox::Sandbox;
 
-pub use definition::{Definition, DefinitionError, Transport, joined, parse_file, parse_server};
+pub use approval::ApprovalCheck;
+pub use definition::{
+    Definition, DefinitionError, Transport, merge_layers, parse_file, parse_server,
+};
 pub use name::{shown_name, wire_name};
-pub use pin::{Change, Listing, ToolInfo};
+pub use pin::{Listing, ToolChange, ToolInfo};
 pub use presets::{PRESETS, Preset};
 pub use server::{CallError, Effects, Server};
 pub use tool::McpTool;

@@ -1,10 +1,11 @@
 //! What a server's tool is called: `mcp:<server>:<tool>` for people, `mcp__server__tool` on the wire.
 
 use sha2::{Digest as _, Sha256};
+use windlass_core::hash::hex;
 
 /// What every provider takes.
 const MAX_WIRE_CHARS: usize = 64;
-/// How much of the hash stands behind a name that was cut or changed.
+/// How much of the hash follows a name that was cut or changed.
 const HASH_CHARS: usize = 8;
 
 /// The name people read and write.
@@ -25,7 +26,7 @@ pub fn wire_name(server: &str, tool: &str) -> String {
         return name;
     }
     let hash = Sha256::digest(format!("{server}\0{tool}"));
-    let hash: String = hash.iter().take(HASH_CHARS / 2).map(|byte| format!("{byte:02x}")).collect();
+    let hash = hex(&hash[..HASH_CHARS / 2]);
     let room = MAX_WIRE_CHARS - HASH_CHARS - 1;
     format!("{}_{hash}", &name[..name.len().min(room)])
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
+use windlass_core::hash::hex;
 
 use super::Definition;
 use crate::output::neutralize;
@@ -46,7 +47,7 @@ pub struct Listing {
 
 /// How a tool differs from what is pinned.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum ToolChange {
     /// It was not there before.
     Added(String),
     /// It is described otherwise, takes other arguments or claims other effects.
@@ -63,7 +64,8 @@ impl ToolInfo {
         parameters.remove("$schema");
         parameters.remove("$id");
         parameters.entry("type").or_insert_with(|| "object".into());
-        let parameters = Value::Object(parameters);
+        let mut parameters = Value::Object(parameters);
+        mark_hidden(&mut parameters);
         if parameters.to_string().len() > MAX_SCHEMA_BYTES {
             return None;
         }
@@ -85,26 +87,46 @@ impl ToolInfo {
     /// What is compared.
     pub fn hash(&self) -> String {
         let text = serde_json::to_string(self).unwrap_or_default();
-        Sha256::digest(text).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+        hex(&Sha256::digest(text)[..8])
+    }
+}
+
+/// Marks hidden characters in every text of a schema: each of them reaches the model. A pattern that holds one is left
+/// out, as it would mean something else; the server checks its arguments anyway.
+fn mark_hidden(schema: &mut Value) {
+    match schema {
+        Value::String(text) => *text = neutralize(text),
+        Value::Array(items) => items.iter_mut().for_each(mark_hidden),
+        Value::Object(fields) => {
+            let given = std::mem::take(fields);
+            let kept = given.into_iter().filter(|(name, value)| {
+                name != "pattern" || value.as_str().is_none_or(|text| neutralize(text) == text)
+            });
+            fields.extend(kept.map(|(name, mut value)| {
+                mark_hidden(&mut value);
+                (neutralize(&name), value)
+            }));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
 impl Listing {
     /// How `now` differs from this.
-    pub fn changes(&self, now: &Self) -> Vec<Change> {
+    pub fn changes(&self, now: &Self) -> Vec<ToolChange> {
         let find = |list: &Self, name: &str| list.tools.iter().find(|t| t.name == name).cloned();
         let mut changes = Vec::new();
         for tool in &now.tools {
             match find(self, &tool.name) {
-                None => changes.push(Change::Added(tool.name.clone())),
+                None => changes.push(ToolChange::Added(tool.name.clone())),
                 Some(pinned) if pinned.hash() != tool.hash() => {
-                    changes.push(Change::Changed(tool.name.clone()));
+                    changes.push(ToolChange::Changed(tool.name.clone()));
                 }
                 Some(_) => {}
             }
         }
         let gone = self.tools.iter().filter(|tool| find(now, &tool.name).is_none());
-        changes.extend(gone.map(|tool| Change::Removed(tool.name.clone())));
+        changes.extend(gone.map(|tool| ToolChange::Removed(tool.name.clone())));
         changes
     }
 }
@@ -127,4 +149,25 @@ pub(super) fn write(directory: &Path, server: &Definition, listing: &Listing) ->
     let new = path.with_extension(format!("new-{}", std::process::id()));
     fs::write(&new, serde_json::to_vec_pretty(listing)?)?;
     fs::rename(new, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn hidden_characters_of_a_schema_are_marked_wherever_they_are() {
+        let schema = json!({ "type": "object", "properties": {
+            "to\u{202e}": { "type": "string", "title": "a\u{1b}[2J", "description": "who\u{200b}\u{e0041}",
+                "enum": ["x\u{9b}", "y"], "pattern": "[\u{1}-\u{1f}]" },
+            "plain": { "type": "string", "pattern": "^a+$" } } });
+        let tool = rmcp::model::Tool::new("send", "said", schema.as_object().unwrap().clone());
+        let marked = json!({ "type": "object", "properties": {
+            "to\\u{202E}": { "type": "string", "title": "a␛[2J", "description": "who\\u{200B}\\u{E0041}",
+                "enum": ["x\u{fffd}", "y"] },
+            "plain": { "type": "string", "pattern": "^a+$" } } });
+        assert_eq!(ToolInfo::new(&tool).unwrap().parameters, marked);
+    }
 }

@@ -18,7 +18,7 @@ pub struct Preset {
 }
 
 /// A preset with what the person added.
-pub(super) struct Filled {
+pub(super) struct PresetCommand {
     pub command: String,
     pub args: Vec<String>,
     pub env: BTreeMap<String, String>,
@@ -63,7 +63,7 @@ impl Preset {
         words.chain(self.default_args.iter().copied()).collect::<Vec<_>>().join(" ")
     }
 
-    pub(super) fn written(&self, args: &[String], env: &BTreeMap<String, String>) -> Filled {
+    pub(super) fn command(&self, args: &[String], env: &BTreeMap<String, String>) -> PresetCommand {
         let own = self.args.iter().map(|&arg| arg.to_owned());
         let args: Vec<String> = match args {
             [] => own.chain(self.default_args.iter().map(|&arg| arg.to_owned())).collect(),
@@ -72,6 +72,6 @@ impl Preset {
         let mut all: BTreeMap<String, String> =
             self.env.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
         all.extend(env.clone());
-        Filled { command: self.command.to_owned(), args, env: all }
+        PresetCommand { command: self.command.to_owned(), args, env: all }
     }
 }

@@ -8,7 +8,7 @@ use tokio::sync::Mutex;
 
 use super::connection::{Connection, chain};
 use super::definition::{Definition, Transport};
-use super::pin::{self, Change, Listing, ToolInfo};
+use super::pin::{self, Listing, ToolChange, ToolInfo};
 use super::trouble::Trouble;
 use super::{MAX_TOOLS, McpHost};
 
@@ -30,7 +30,7 @@ struct State {
     failures: u32,
     last_error: String,
     /// The changes that were reported already, so that each is reported once.
-    reported: Vec<Change>,
+    reported: Vec<ToolChange>,
 }
 
 /// Why a call has no result.
@@ -84,7 +84,7 @@ impl Server {
     }
 
     /// What it says now, and how that differs from what is pinned.
-    pub async fn compare(&self) -> Result<(Listing, Vec<Change>), String> {
+    pub async fn compare(&self) -> Result<(Listing, Vec<ToolChange>), String> {
         let connection = self.connected().await?;
         let now = list(&connection, &self.definition).await?;
         let pinned = pin::read(&self.host.pins, &self.definition);
@@ -150,7 +150,7 @@ impl Server {
         match trouble {
             Trouble::TooLarge => CallError::TooLarge,
             Trouble::Unreachable(words) => {
-                self.lost(connection, &words).await;
+                self.note_loss(connection, &words).await;
                 CallError::NotStarted(words)
             }
             Trouble::Broken(words) => {
@@ -161,7 +161,7 @@ impl Server {
     }
 
     async fn died(&self, connection: &Arc<Connection>, error: String) -> CallError {
-        self.lost(connection, &error).await;
+        self.note_loss(connection, &error).await;
         let next = match self.is_given_up(&*self.state.lock().await) {
             true => "it is not started again in this task",
             false => "it is started again with the next call",
@@ -177,7 +177,7 @@ impl Server {
         }
     }
 
-    /// The running server, started when there is none.
+    /// The running server; starts it if it does not run.
     async fn connected(&self) -> Result<Arc<Connection>, String> {
         let mut state = self.state.lock().await;
         if let Some(connection) = &state.connection {
@@ -189,6 +189,7 @@ impl Server {
         if self.is_given_up(&state) {
             return Err(format!("{} (it is not started again in this task)", state.last_error));
         }
+        self.check_approval().await?;
         match Connection::open(&self.definition, self.host.sandbox.as_ref()).await {
             Ok(connection) => {
                 let connection = Arc::new(connection);
@@ -204,7 +205,18 @@ impl Server {
         }
     }
 
-    async fn lost(&self, connection: &Arc<Connection>, error: &str) {
+    /// Refuses to start what a person has not approved as it is now.
+    async fn check_approval(&self) -> Result<(), String> {
+        let Some(approval) = self.definition.approval.clone() else { return Ok(()) };
+        // It reads every file that the server runs.
+        let checked = tokio::task::spawn_blocking(move || approval.run()).await;
+        let checked = checked.unwrap_or_else(|_| Err("its approval cannot be checked".to_owned()));
+        checked.inspect_err(|why| {
+            tracing::warn!(server = self.name(), "MCP server not started: {why}")
+        })
+    }
+
+    async fn note_loss(&self, connection: &Arc<Connection>, error: &str) {
         let mut state = self.state.lock().await;
         // Of several calls that ran only the first reports the loss.
         if state.connection.as_ref().is_some_and(|current| Arc::ptr_eq(current, connection)) {
@@ -223,7 +235,7 @@ impl Server {
         if changes.is_empty() || changes == state.reported {
             return;
         }
-        let text = changed(self.name(), &changes);
+        let text = changes_text(self.name(), &changes);
         tracing::warn!(server = self.name(), "{text}");
         self.host.notices.add(text);
         state.reported = changes;
@@ -279,15 +291,15 @@ async fn pages(connection: &Connection) -> Result<Listing, String> {
     Ok(Listing { tools })
 }
 
-fn changed(server: &str, changes: &[Change]) -> String {
+fn changes_text(server: &str, changes: &[ToolChange]) -> String {
     let mut lines: Vec<_> = changes
         .iter()
         .map(|change| match change {
-            Change::Added(tool) => format!("- new, not offered: `{tool}`"),
-            Change::Changed(tool) => {
+            ToolChange::Added(tool) => format!("- new, not offered: `{tool}`"),
+            ToolChange::Changed(tool) => {
                 format!("- described otherwise than when it was first met: `{tool}`")
             }
-            Change::Removed(tool) => format!("- gone: `{tool}`"),
+            ToolChange::Removed(tool) => format!("- gone: `{tool}`"),
         })
         .take(20)
         .collect();

@@ -12,7 +12,7 @@ use windlass_core::picture::Picture;
 use windlass_core::policy::{Assessment, Class, Risk};
 use windlass_store::Pictures;
 
-use super::connection::MAX_MESSAGE_BYTES;
+use super::bound::{MAX_MESSAGE_BYTES, MAX_VALUES};
 use super::name::{shown_name, wire_name};
 use super::pin::ToolInfo;
 use super::server::{CallError, Effects, Server};
@@ -20,9 +20,12 @@ use crate::builtin::blocking;
 use crate::output::neutralize;
 use crate::pictures::keep_picture;
 use crate::tool::{Call, Category, Prepared, Tool, ToolContext};
+use crate::workspace::{FileKind, RuleGuard, Workspace};
 
 /// The longest result that is kept at all; what the model sees is cut further.
 const MAX_RESULT_BYTES: usize = 4 << 20;
+/// How deep arguments are looked into; parsers accept no more.
+const MAX_DEPTH: usize = 128;
 /// Pictures of one result that are shown.
 const MAX_PICTURES: usize = 10;
 
@@ -93,10 +96,31 @@ impl Tool for McpTool {
     ) -> BoxFuture<'_, Result<Prepared, Outcome>> {
         let class = self.class();
         let reason = format!("calls {}", self.shown_name());
-        let assessment = Assessment::of(class, reason).at_least(Risk::Medium);
+        let rule = (class != Class::Read)
+            .then(|| named_rule(&call.arguments, &context.workspace, MAX_DEPTH))
+            .flatten();
+        let assessment = match &rule {
+            Some(rule) => FileKind::Rule.change(
+                &format!("{reason} with"),
+                rule,
+                Assessment::of(class, reason.clone()),
+            ),
+            None => Assessment::of(class, reason).at_least(Risk::Medium),
+        };
         let (effects, recovery) = match class {
             Class::Read => (Effects::None, Recovery::Rerun),
-            _ => (Effects::Possible, Recovery::Unknown),
+            Class::Note
+            | Class::Ledger
+            | Class::Edit
+            | Class::Delegate
+            | Class::LocalCommand
+            | Class::Test
+            | Class::Build
+            | Class::Publish
+            | Class::Production
+            | Class::Destructive
+            | Class::Opaque
+            | Class::Catastrophic => (Effects::Possible, Recovery::Unknown),
         };
         let arguments = match call.arguments.take() {
             Value::Object(arguments) => arguments,
@@ -104,21 +128,48 @@ impl Tool for McpTool {
         };
         let (server, tool) = (Arc::clone(&self.server), self.info.name.clone());
         let (pictures, from) = (context.pictures.clone(), self.shown_name());
+        let workspace = Arc::clone(&context.workspace);
+        let record = context.shell.rule_record(call.id);
         let act = Box::new(move || -> BoxFuture<'static, Outcome> {
             Box::pin(async move {
                 let stop = call.stop.clone();
+                let guard = rule.is_none().then(|| RuleGuard::new(Arc::clone(&workspace), record));
                 let calling = server.call(&tool, arguments, effects);
-                let outcome = match stop.run_until_cancelled(calling).await {
+                let mut outcome = match stop.run_until_cancelled(calling).await {
                     // Pictures are decoded, which takes a while.
-                    Some(Ok(result)) => blocking(move || answered(result, &pictures, &from)).await,
+                    Some(Ok(result)) => {
+                        blocking(move || answer_outcome(result, &pictures, &from)).await
+                    }
                     Some(Err(error)) => failed(&server, effects, error),
                     None => Outcome::ended(CallEnding::Cancelled, "Stopped with the task."),
                 };
+                match guard {
+                    Some(guard) => {
+                        guard.put_back(call.id).inspect(|note| outcome.add_note(note));
+                    }
+                    None => workspace.rule_files().accept_all(),
+                }
                 server.notice_changes().await;
                 outcome
             })
         });
         Box::pin(std::future::ready(Ok(Prepared::new(assessment, recovery, act))))
+    }
+}
+
+/// The first file with rules for agents that a text among the arguments names.
+fn named_rule(arguments: &Value, workspace: &Workspace, depth: usize) -> Option<String> {
+    let depth = depth.checked_sub(1)?;
+    match arguments {
+        Value::String(text) => {
+            let path = text.strip_prefix("file://").unwrap_or(text);
+            let may_be_path = !path.is_empty() && !path.contains('\n');
+            let is_rule = may_be_path && workspace.kind(path) == FileKind::Rule;
+            is_rule.then(|| path.to_owned())
+        }
+        Value::Array(all) => all.iter().find_map(|one| named_rule(one, workspace, depth)),
+        Value::Object(all) => all.values().find_map(|one| named_rule(one, workspace, depth)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => None,
     }
 }
 
@@ -151,8 +202,8 @@ fn failed(server: &Server, effects: Effects, error: CallError) -> Outcome {
         CallError::TooLarge => {
             let limit = MAX_MESSAGE_BYTES >> 20;
             Outcome::failure(format!(
-                "MCP server `{name}` answered with more than {limit} MiB, which is too much to read. Ask for \
-                 less of it."
+                "MCP server `{name}` answered with more than {limit} MiB or {MAX_VALUES} values, which is too \
+                 much to read. Ask for less of it."
             ))
         }
         // What a server says is its own text, also where it refuses.
@@ -163,7 +214,7 @@ fn failed(server: &Server, effects: Effects, error: CallError) -> Outcome {
     }
 }
 
-fn answered(result: CallToolResult, pictures: &Pictures, from: &str) -> Outcome {
+fn answer_outcome(result: CallToolResult, pictures: &Pictures, from: &str) -> Outcome {
     let mut shown = ResultPictures { store: pictures, from, pictures: Vec::new() };
     let mut texts: Vec<String> = result.content.iter().map(|one| shown.text_of(one)).collect();
     if let (true, Some(structured)) = (texts.is_empty(), &result.structured_content) {

@@ -20,8 +20,11 @@ use crate::workspace::{ScanFilter, Stop, Workspace};
 const MAX_BYTES: u64 = 32 << 20;
 /// The most files of a tree that are looked at.
 const MAX_FILES: usize = 50_000;
-/// How archives begin whose names are packed too: xz, zstd, bzip2, 7z, rar.
-const SEALED: &[&[u8]] = &[b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"BZh", b"7z\xbc\xaf", b"Rar!"];
+/// How archives begin whose names are not packed: zip, ar, the forms of cpio.
+const LISTED: &[&[u8]] =
+    &[b"PK\x03\x04", b"PK\x05\x06", b"!<arch>\n", b"07070", b"\xc7\x71", b"\x71\xc7"];
+/// The mark in the head of the first file of a tar, and its position. The oldest form has no mark.
+const TAR_MARK: (usize, &[u8]) = (257, b"ustar");
 
 /// What was found out about a source.
 enum Finding {
@@ -153,7 +156,7 @@ fn in_archive(workspace: &Workspace, path: &str) -> Finding {
             Ok(_) | Err(_) => return Finding::Unknown,
         }
     }
-    if SEALED.iter().any(|beginning| bytes.starts_with(beginning)) {
+    if !is_listed(&bytes) {
         return Finding::Unknown;
     }
     let names: Vec<&str> = files::rule_names().collect();
@@ -161,6 +164,14 @@ fn in_archive(workspace: &Workspace, path: &str) -> Finding {
     let Ok(finder) = finder else { return Finding::Unknown };
     let held = finder.find(&bytes).map(|held| names[held.pattern().as_usize()].to_owned());
     held.map_or(Finding::Nothing, Finding::Rule)
+}
+
+/// Whether the names in an archive can be read; true for an empty archive.
+fn is_listed(bytes: &[u8]) -> bool {
+    let (at, mark) = TAR_MARK;
+    LISTED.iter().any(|beginning| bytes.starts_with(beginning))
+        || bytes.get(at..).is_some_and(|rest| rest.starts_with(mark))
+        || bytes.iter().all(|byte| *byte == 0)
 }
 
 fn in_patch(workspace: &Workspace, path: &str, is_rule: &dyn Fn(&str) -> bool) -> Finding {

@@ -8,12 +8,13 @@ use tokio::task::JoinSet;
 use windlass_core::id::CallId;
 use windlass_core::outcome::{Fact, Outcome};
 use windlass_core::text::one_line;
-use windlass_sandbox::{Command, Exit, Killer, Running};
+use windlass_sandbox::{Command, Exit, KillHandle, Running};
 
 use super::collect::Collector;
 use super::{Shell, exit_words};
 use crate::output;
 use crate::tool::LiveOutput;
+use crate::workspace::RuleGuard;
 
 /// Background commands of one task at a time.
 const MAX_BACKGROUND: usize = 16;
@@ -25,7 +26,7 @@ const MAX_ENDED: usize = 32;
 
 /// A background command that has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Exited {
+pub struct BackgroundExit {
     /// The call that started it.
     pub call: CallId,
     pub command: String,
@@ -44,7 +45,7 @@ struct BackgroundCommand {
     /// Later ones have larger numbers.
     number: u64,
     command: String,
-    killer: Killer,
+    killer: KillHandle,
     unread: Vec<u8>,
     dropped: u64,
     state: CommandState,
@@ -73,6 +74,7 @@ impl Shell {
         command: &str,
         cwd: PathBuf,
         live: LiveOutput,
+        guard: Option<RuleGuard>,
     ) -> Outcome {
         if self.background.running() >= MAX_BACKGROUND {
             return Outcome::failure(format!(
@@ -88,7 +90,7 @@ impl Shell {
             Ok(started) => started,
             Err(outcome) => return outcome,
         };
-        self.background.watch(call, command, running, collector, (self.clock)());
+        self.background.watch((call, command), running, collector, guard, (self.clock)());
         let text = format!(
             "{}Started in the background as `{call}`. Read what it prints with bash_output, end it with \
              bash_kill.",
@@ -118,7 +120,7 @@ impl Shell {
         Some(Unread { text, exit })
     }
 
-    /// Ends a background command; `false` when there is none of that name.
+    /// Ends a background command; `false` if none has that name.
     pub(super) fn kill(&self, call: CallId) -> bool {
         let table = self.background.lock();
         let Some(entry) = table.get(&call) else { return false };
@@ -130,10 +132,10 @@ impl Shell {
 impl Background {
     fn watch(
         &self,
-        call: CallId,
-        command: &str,
+        (call, command): (CallId, &str),
         running: Running,
         collector: Collector,
+        guard: Option<RuleGuard>,
         at: jiff::Timestamp,
     ) {
         let mut entries = self.lock();
@@ -151,20 +153,37 @@ impl Background {
         let table = Arc::clone(&self.table);
         let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
         while jobs.try_join_next().is_some() {}
-        jobs.spawn(follow(table, call, running, collector, at));
+        jobs.spawn(follow(table, call, running, collector, guard, at));
     }
 
-    pub(super) fn exited(&self) -> Vec<Exited> {
+    pub(super) fn exited(&self) -> Vec<BackgroundExit> {
         let mut exited = Vec::new();
         for (&call, entry) in self.lock().iter_mut() {
             if let CommandState::Ended { exit, reported } = &mut entry.state
                 && !std::mem::replace(reported, true)
             {
                 let exit = exit_words(*exit, None).unwrap_or_else(|| "exit code 0".to_owned());
-                exited.push(Exited { call, command: one_line(&entry.command, 120), exit });
+                exited.push(BackgroundExit { call, command: one_line(&entry.command, 120), exit });
             }
         }
         exited
+    }
+
+    /// Those whose end nobody has read of, the running ones as ended in these words.
+    pub(super) fn end_running(&self, end: &str) -> Vec<BackgroundExit> {
+        let words = |state: CommandState| match state {
+            CommandState::Running => Some(end.to_owned()),
+            CommandState::Ended { reported: true, .. } => None,
+            CommandState::Ended { exit, reported: false } => {
+                Some(exit_words(exit, None).unwrap_or_else(|| "exit code 0".to_owned()))
+            }
+        };
+        let table = self.lock();
+        let exits = table.iter().filter_map(|(&call, entry)| {
+            let command = one_line(&entry.command, 120);
+            words(entry.state).map(|exit| BackgroundExit { call, command, exit })
+        });
+        exits.collect()
     }
 
     pub(super) fn kill_all(&self) {
@@ -207,6 +226,7 @@ async fn follow(
     call: CallId,
     mut running: Running,
     mut collector: Collector,
+    guard: Option<RuleGuard>,
     at: jiff::Timestamp,
 ) {
     let with = |change: &mut dyn FnMut(&mut BackgroundCommand)| {
@@ -235,9 +255,11 @@ async fn follow(
     }
     let ended = running.wait().await;
     let _ = collector.keep(at).await;
-    let refusals: String = ended.refused.iter().map(|text| format!("[{text}]\n")).collect();
+    let refusals = ended.refused.iter().map(|text| format!("[{text}]\n"));
+    let put_back = guard.and_then(|guard| guard.put_back(call)).map(|note| format!("{note}\n"));
+    let remarks: String = refusals.chain(put_back).collect();
     with(&mut |entry| {
-        entry.unread.extend_from_slice(refusals.as_bytes());
+        entry.unread.extend_from_slice(remarks.as_bytes());
         entry.state = CommandState::Ended { exit: ended.exit, reported: false };
     });
 }

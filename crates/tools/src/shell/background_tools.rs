@@ -30,8 +30,12 @@ impl Builtin for BashOutput {
     const MIN_CLASS: (Class, Risk) = (Class::Read, Risk::Low);
     const ALIASES: &'static [&'static str] = &[tool_name::BASH];
 
-    fn prepare(context: ToolContext, _call: Call, given: Arguments) -> Result<Prepared, Outcome> {
-        let id = command_id(&given)?;
+    fn prepare(
+        context: ToolContext,
+        _call: Call,
+        arguments: Arguments,
+    ) -> Result<Prepared, Outcome> {
+        let id = command_id(&arguments)?;
         let act = act(move || read(&context.shell, id));
         Ok(read_only(format!("reads the output of `{id}`"), act))
     }
@@ -45,8 +49,12 @@ impl Builtin for BashKill {
     const MIN_CLASS: (Class, Risk) = (Class::LocalCommand, Risk::Medium);
     const ALIASES: &'static [&'static str] = &[tool_name::BASH];
 
-    fn prepare(context: ToolContext, _call: Call, given: Arguments) -> Result<Prepared, Outcome> {
-        let id = command_id(&given)?;
+    fn prepare(
+        context: ToolContext,
+        _call: Call,
+        arguments: Arguments,
+    ) -> Result<Prepared, Outcome> {
+        let id = command_id(&arguments)?;
         let assessment = Assessment::of(Class::LocalCommand, format!("ends `{id}`"));
         let act = act(move || match context.shell.kill(id) {
             true => Outcome::ok(format!("Ending `{id}`.")),
@@ -57,9 +65,9 @@ impl Builtin for BashKill {
     }
 }
 
-fn command_id(given: &Arguments) -> Result<CallId, Outcome> {
-    given.id.parse().map_err(|_| {
-        Outcome::error(format!("`{}` is not the name of a background command.", given.id))
+fn command_id(arguments: &Arguments) -> Result<CallId, Outcome> {
+    arguments.id.parse().map_err(|_| {
+        Outcome::error(format!("`{}` is not the name of a background command.", arguments.id))
     })
 }
 

@@ -12,12 +12,13 @@ use windlass_core::outcome::{AbortCause, CallEnding, Fact, Outcome, Recovery};
 use windlass_core::policy::Class;
 use windlass_core::text::with_causes;
 use windlass_core::tool_name;
-use windlass_sandbox::{Command, Ended, Error, Exit, KILL_GRACE, Running};
+use windlass_sandbox::{Command, CommandEnd, Error, Exit, KILL_GRACE, MAX_SCRIPT_BYTES, Running};
 
 use super::collect::{Collector, Printed};
 use super::{Shell, bound_files, exit_words, out_of_memory};
 use crate::schema;
 use crate::tool::{Bind, Call, Category, Prepared, Subject, Tool, ToolContext};
+use crate::workspace::RuleGuard;
 
 /// The exit code of bash for a text that is not a command.
 const SYNTAX_CODE: i32 = 2;
@@ -83,50 +84,70 @@ impl Tool for Bash {
 }
 
 async fn prepare(context: ToolContext, mut call: Call) -> Result<Prepared, Outcome> {
-    let given: Arguments = serde_json::from_value(call.arguments.take())
+    let arguments: Arguments = serde_json::from_value(call.arguments.take())
         .map_err(|error| Outcome::error(format!("The arguments of `bash` do not fit: {error}")))?;
-    if given.command.contains('\0') {
+    if arguments.command.contains('\0') {
         return Err(Outcome::error(NUL_IN_COMMAND));
     }
+    if arguments.command.len() > MAX_SCRIPT_BYTES {
+        return Err(Outcome::error(format!(
+            "The command is {} bytes long, and a shell takes at most {MAX_SCRIPT_BYTES}, so nothing of it was run. Write \
+             what is long into a file with `write` first.",
+            arguments.command.len()
+        )));
+    }
     let start = directory(&context, &call);
-    let mut analysis = context.shell.analyze(&given.command, &start, &context.workspace).await;
+    let mut analysis = context.shell.analyze(&arguments.command, &start, &context.workspace).await;
     for script in &mut analysis.scripts {
         script.hash = context.workspace.hash(&script.path).ok().flatten();
     }
     // A person is not asked about a text that no shell would run.
     if !analysis.parsed
-        && let Some(error) = context.shell.syntax_error(&given.command).await
+        && let Some(error) = context.shell.syntax_error(&arguments.command).await
     {
         return Err(error);
     }
     let assessment = analysis.assessment.clone();
     // A command that only reads can be run again (§15.6).
-    let background = given.background.unwrap_or(false);
+    let background = arguments.background.unwrap_or(false);
     let rerun = assessment.class == Class::Read && !background;
     let recovery = if rerun { Recovery::Rerun } else { Recovery::Unknown };
-    let (workspace, command) = (Arc::clone(&context.workspace), given.command.clone());
+    let depends_on = bound_files::may_use_others(&analysis).then(|| Arc::clone(&context.workspace));
+    let (workspace, command) = (Arc::clone(&context.workspace), arguments.command.clone());
     let bind: Bind = Box::new(move |analysis| {
         analysis.map_or_else(Vec::new, |analysis| {
             bound_files::of(&workspace, &command, &start, analysis)
         })
     });
+    let is_production = analysis.is_production();
     let act = Box::new(move || -> BoxFuture<'static, Outcome> {
         Box::pin(async move {
-            context.workspace.own_files().prepare_task_directory_for(&given.command);
+            let workspace = &context.workspace;
+            workspace.own_files().prepare_task_directory_for(&arguments.command);
+            let guard = (!is_production)
+                .then(|| RuleGuard::new(Arc::clone(workspace), context.shell.rule_record(call.id)));
             if background {
                 let directory = directory(&context, &call);
                 let shell = &context.shell;
-                shell.start_background(call.id, &given.command, directory, call.live).await
-            } else {
-                let outcome = run(&context, &call, given).await;
-                context.workspace.own_files().complete_task_directory();
-                outcome
+                return shell
+                    .start_background(call.id, &arguments.command, directory, call.live, guard)
+                    .await;
             }
+            let mut outcome = run(&context, &call, arguments).await;
+            workspace.own_files().complete_task_directory();
+            match guard {
+                Some(guard) => {
+                    guard.put_back(call.id).inspect(|note| outcome.add_note(note));
+                }
+                None => workspace.rule_files().accept_all(),
+            }
+            outcome
         })
     });
     Ok(Prepared {
         analysis: Some(Box::new(analysis)),
         bind: Some(bind),
+        depends_on,
         ..Prepared::new(assessment, recovery, act)
     })
 }
@@ -139,13 +160,13 @@ fn directory(context: &ToolContext, call: &Call) -> PathBuf {
     }
 }
 
-async fn run(context: &ToolContext, call: &Call, given: Arguments) -> Outcome {
+async fn run(context: &ToolContext, call: &Call, arguments: Arguments) -> Outcome {
     let shell = &context.shell;
-    let asked = given.timeout.map_or(shell.limits.default_timeout, Duration::from_secs);
+    let asked = arguments.timeout.map_or(shell.limits.default_timeout, Duration::from_secs);
     let timeout = asked.min(shell.limits.max_timeout);
     let command = Command {
         timeout: Some(timeout),
-        ..Command::script(call.id.to_string(), given.command, directory(context, call))
+        ..Command::script(call.id.to_string(), arguments.command, directory(context, call))
     };
     // Before it starts: a command whose output cannot be kept does not run.
     let collector = match Collector::new(shell, call.id, call.live.clone()) {
@@ -166,7 +187,7 @@ async fn run(context: &ToolContext, call: &Call, given: Arguments) -> Outcome {
         Exit::OutOfMemory => Some(out_of_memory(shell.sandbox.isolation().memory_bytes)),
         exit => exit_words(exit, Some(timeout)),
     };
-    outcome(ended, printed.after(&note.unwrap_or_default()), words)
+    outcome(ended, printed.with_note_before(&note.unwrap_or_default()), words)
 }
 
 impl Shell {
@@ -220,7 +241,11 @@ impl Shell {
 }
 
 /// Reads until the end; ends the tree when the call is to stop.
-async fn follow(mut running: Running, mut collector: Collector, call: &Call) -> (Ended, Collector) {
+async fn follow(
+    mut running: Running,
+    mut collector: Collector,
+    call: &Call,
+) -> (CommandEnd, Collector) {
     let killer = running.killer();
     let mut stopping = false;
     loop {
@@ -240,7 +265,7 @@ async fn follow(mut running: Running, mut collector: Collector, call: &Call) -> 
     (running.wait().await, collector)
 }
 
-fn outcome(ended: Ended, printed: Printed, words: Option<String>) -> Outcome {
+fn outcome(ended: CommandEnd, printed: Printed, words: Option<String>) -> Outcome {
     let Printed { mut text, mut display, has_controls, truncated } = printed;
     let is_silent = text.is_empty() && words.is_none() && ended.refused.is_empty();
     // A person sees that nothing was printed.

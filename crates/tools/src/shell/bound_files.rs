@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use windlass_core::layout::WORKSPACE;
 use windlass_core::policy::pattern::glob;
-use windlass_core::policy::{ArrivalSource, Class, CommandAnalysis, GitSource};
+use windlass_core::policy::{ArrivalSource, Class, CommandAnalysis, GitSource, ShellCommand};
 use windlass_core::question::BoundFile;
 
 use crate::named_files;
@@ -47,7 +47,11 @@ pub(super) fn of(
     directory: &Path,
     analysis: &CommandAnalysis,
 ) -> Vec<BoundFile> {
-    let mut files = NamedFiles { workspace, found: BTreeMap::new() };
+    let class = analysis.assessment.class;
+    // What only changes files in the workspace runs none of them, and only what it names counts.
+    let runs_nothing = matches!(class, Class::Read | Class::Note | Class::Edit);
+    let most_depth = if runs_nothing { 0 } else { MAX_DEPTH };
+    let mut files = NamedFiles { workspace, found: BTreeMap::new(), most_depth };
     for arrival in &analysis.arrivals {
         match &arrival.source {
             ArrivalSource::Archive(path) | ArrivalSource::Patch(path) => {
@@ -64,8 +68,10 @@ pub(super) fn of(
             | ArrivalSource::Computed => {}
         }
     }
-    // What only changes files in the workspace runs none of them.
-    if !matches!(analysis.assessment.class, Class::Read | Class::Note | Class::Edit) {
+    if class == Class::Edit {
+        files.words(command, &[directory.to_owned()], 0);
+    }
+    if !runs_nothing {
         for script in &analysis.scripts {
             files.follow(Path::new(&script.path), directory, 0);
         }
@@ -77,6 +83,37 @@ pub(super) fn of(
         files.words(command, &[directory.to_owned()], 0);
     }
     files.found.into_iter().map(|(path, hash)| BoundFile { path, hash }).collect()
+}
+
+/// Whether a command may use files that nobody can name beforehand: it runs the project's code, builds, publishes,
+/// removes whole directories, or cannot be read.
+pub(super) fn may_use_others(analysis: &CommandAnalysis) -> bool {
+    let is_bound = |command: &&ShellCommand| match command.assessment.class {
+        Class::Read | Class::Note | Class::Ledger | Class::Edit => true,
+        Class::Delegate
+        | Class::LocalCommand
+        | Class::Test
+        | Class::Build
+        | Class::Publish
+        | Class::Production
+        | Class::Destructive
+        | Class::Opaque
+        | Class::Catastrophic => removes_named_files(command),
+    };
+    let all = analysis.flat();
+    // What could not be parsed has no commands.
+    if all.is_empty() { analysis.assessment.class > Class::Edit } else { !all.iter().all(is_bound) }
+}
+
+/// `rm a b`: these files and no others.
+fn removes_named_files(command: &ShellCommand) -> bool {
+    let is_plain = |word: &Option<String>| {
+        word.as_ref().is_some_and(|word| {
+            let is_recursive = word.starts_with('-') && word.contains(['r', 'R', 'd']);
+            !is_recursive && !word.contains(['*', '?', '['])
+        })
+    };
+    matches!(command.program(), "rm" | "grm" | "unlink") && command.words.iter().all(is_plain)
 }
 
 /// Where git keeps which commits the names of a source mean.
@@ -104,6 +141,8 @@ fn names_of_commits(source: &GitSource) -> Vec<String> {
 struct NamedFiles<'w> {
     workspace: &'w Workspace,
     found: BTreeMap<String, Option<String>>,
+    /// How far files that name files are followed.
+    most_depth: usize,
 }
 
 impl NamedFiles<'_> {
@@ -170,7 +209,7 @@ impl NamedFiles<'_> {
         }
         let bytes = self.workspace.read_all(&name, MAX_FILE_BYTES).ok()?;
         self.found.insert(name, Some(content_hash(&bytes)));
-        let is_followed = depth < MAX_DEPTH && bytes.len() <= MAX_FOLLOWED_BYTES;
+        let is_followed = depth < self.most_depth && bytes.len() <= MAX_FOLLOWED_BYTES;
         String::from_utf8(bytes).ok().filter(|_| is_followed)
     }
 

@@ -6,7 +6,7 @@ use std::io::{self, Seek as _, Write as _};
 
 use jiff::Timestamp;
 use windlass_core::id::{CallId, TaskId};
-use windlass_core::outcome::Truncated;
+use windlass_core::outcome::Truncation;
 use windlass_core::secrets::RedactedStream;
 use windlass_sandbox::{Chunk, Stream as From};
 use windlass_store::outputs::{HARD_CAP_BYTES, Origin, OutputWriter, Stream};
@@ -114,7 +114,7 @@ pub(super) struct Printed {
     /// Whether it has control characters, which only people are shown.
     pub has_controls: bool,
     /// Where the whole is, when `text` was cut.
-    pub truncated: Option<Truncated>,
+    pub truncated: Option<Truncation>,
 }
 
 impl Printed {
@@ -124,7 +124,7 @@ impl Printed {
     }
 
     /// Puts a line of ours before it.
-    pub(super) fn after(self, note: &str) -> Self {
+    pub(super) fn with_note_before(self, note: &str) -> Self {
         let put = |text: String| format!("{note}{text}");
         Self { text: put(self.text), display: put(self.display), ..self }
     }

@@ -18,15 +18,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use windlass_core::id::TaskId;
+use windlass_core::id::{CallId, TaskId};
+use windlass_core::layout::TASKS_DIRECTORY;
 use windlass_sandbox::{Exit, Sandbox};
 use windlass_shell::{CommandAnalysis, Context};
 use windlass_store::Store;
 
 use crate::tool::Tool;
-use crate::workspace::Workspace;
+use crate::workspace::{RuleGuard, Workspace};
 use background::Background;
-pub use background::Exited;
+pub use background::BackgroundExit;
 
 /// Where and how one task's commands run.
 pub struct Shell {
@@ -88,11 +89,26 @@ impl Shell {
             std::iter::once(&self.gate.workspace).chain(&self.gate.more_workspaces).collect();
         let rule_files = arriving_rules::existing(workspace, command, &tops);
         let linked_rules = arriving_rules::linked(workspace, &tops);
-        let context = Context { directory, rule_files, linked_rules, ..self.gate.clone() };
+        let task_directory = workspace
+            .layout()
+            .task()
+            .map(|task| format!("{}/{TASKS_DIRECTORY}/{task}", workspace.layout().top()));
+        let gate = self.gate.clone();
+        let context = Context { directory, rule_files, task_directory, linked_rules, ..gate };
         let mut analysis = windlass_shell::analyze(command, &context);
         arriving_rules::add_to(&mut analysis, workspace);
         arriving_commits::add_to(&mut analysis, workspace).await;
         analysis
+    }
+
+    /// Puts back the files with rules that a call changed before its process was killed. What to say of it, if anything was.
+    pub fn put_back_rules(&self, workspace: &Arc<Workspace>, call: CallId) -> Option<String> {
+        RuleGuard::recall(Arc::clone(workspace), self.rule_record(call))?.put_back(call)
+    }
+
+    /// Where the rules before a call are remembered.
+    pub(crate) fn rule_record(&self, call: CallId) -> PathBuf {
+        self.store.dir().root().join("rules").join(format!("{call}.json"))
     }
 
     /// The task whose commands it runs.
@@ -105,8 +121,13 @@ impl Shell {
     }
 
     /// Background commands that have ended since the last time somebody asked.
-    pub fn exited(&self) -> Vec<Exited> {
+    pub fn exited(&self) -> Vec<BackgroundExit> {
         self.background.exited()
+    }
+
+    /// What is to be said of the background commands when all of them are ended now, for this reason.
+    pub fn end_running(&self, reason: &str) -> Vec<BackgroundExit> {
+        self.background.end_running(reason)
     }
 
     /// Ends this task's background commands and waits until they are gone; the sandbox stays.

@@ -102,7 +102,7 @@ impl Fetcher {
             .redirect(redirect::Policy::none())
             .no_proxy()
             .user_agent(AGENT)
-            .dns_resolver(Arc::new(Judging(self.reach.clone())))
+            .dns_resolver(Arc::new(FilteringResolver(self.reach.clone())))
             .build()
             .map_err(|error| Error::Unreachable(error.to_string()))?;
         Ok(self.client.get_or_init(|| client))
@@ -135,7 +135,7 @@ impl Fetcher {
         let client = self.client()?;
         let send = || client.get(url.clone()).header(ACCEPT, accept).send();
         let pause = match send().await {
-            Ok(response) if !is_passing(response.status()) => return checked(response),
+            Ok(response) if !is_passing(response.status()) => return check_status(response),
             Ok(response) => retry_after(&response),
             Err(error) => match refusal_in(&error) {
                 Some(refused) => return Err(refused.into()),
@@ -144,7 +144,7 @@ impl Fetcher {
         };
         tokio::time::sleep(pause).await;
         match send().await {
-            Ok(response) => checked(response),
+            Ok(response) => check_status(response),
             Err(error) => Err(unreachable(&error)),
         }
     }
@@ -180,7 +180,7 @@ fn retry_after(response: &Response) -> Duration {
     asked.unwrap_or(PAUSE).min(MAX_PAUSE)
 }
 
-fn checked(response: Response) -> Result<Response, Error> {
+fn check_status(response: Response) -> Result<Response, Error> {
     let status = response.status();
     let fine = status.is_success() || status.is_redirection();
     if fine { Ok(response) } else { Err(Error::Status(status)) }
@@ -229,9 +229,9 @@ fn refusal_in(error: &reqwest::Error) -> Option<RefusedAddress> {
 }
 
 /// Resolves names and gives only addresses that the rules allow.
-struct Judging(Reach);
+struct FilteringResolver(Reach);
 
-impl Resolve for Judging {
+impl Resolve for FilteringResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let reach = self.0.clone();
         let host = name.as_str().to_owned();

@@ -38,13 +38,13 @@ impl WebTool for WebFetch {
     const NAME: &'static str = tool_name::WEB_FETCH;
     const DESCRIPTION: &'static str = include_str!("descriptions/web_fetch.md");
 
-    fn reason(given: &Arguments) -> String {
-        format!("reads {}", windlass_core::text::one_line(&given.url, 200))
+    fn reason(arguments: &Arguments) -> String {
+        format!("reads {}", windlass_core::text::one_line(&arguments.url, 200))
     }
 
-    async fn run(self, given: Arguments, scratch: Scratch) -> Outcome {
-        let part = if given.full == Some(true) { PageExtent::Full } else { PageExtent::Main };
-        let fetched = match self.fetcher.fetch(given.url.trim()).await {
+    async fn run(self, arguments: Arguments, scratch: Scratch) -> Outcome {
+        let part = if arguments.full == Some(true) { PageExtent::Full } else { PageExtent::Main };
+        let fetched = match self.fetcher.fetch(arguments.url.trim()).await {
             Ok(fetched) => fetched,
             Err(error) => return Outcome::failure(format!("{error}.")),
         };

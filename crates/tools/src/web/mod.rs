@@ -59,9 +59,13 @@ trait WebTool: Clone + Send + Sync + 'static {
     const DESCRIPTION: &'static str;
 
     /// What a call does, for the gate.
-    fn reason(given: &Self::Arguments) -> String;
+    fn reason(arguments: &Self::Arguments) -> String;
 
-    fn run(self, given: Self::Arguments, scratch: Scratch) -> impl Future<Output = Outcome> + Send;
+    fn run(
+        self,
+        arguments: Self::Arguments,
+        scratch: Scratch,
+    ) -> impl Future<Output = Outcome> + Send;
 }
 
 /// Where a call may leave a file for the agent.
@@ -101,20 +105,24 @@ impl<T: WebTool> Tool for Web<T> {
         call: Call,
     ) -> BoxFuture<'_, Result<Prepared, Outcome>> {
         let scratch = Scratch { workspace: Arc::clone(&context.workspace), call: call.id };
-        Box::pin(std::future::ready(prepared(self.0.clone(), call, scratch)))
+        Box::pin(std::future::ready(prepare_call(self.0.clone(), call, scratch)))
     }
 }
 
 /// A call, its arguments read, what it does said for the gate, ended with the task.
-fn prepared<T: WebTool>(tool: T, mut call: Call, scratch: Scratch) -> Result<Prepared, Outcome> {
-    let given = serde_json::from_value(call.arguments.take()).map_err(|error| {
+fn prepare_call<T: WebTool>(
+    tool: T,
+    mut call: Call,
+    scratch: Scratch,
+) -> Result<Prepared, Outcome> {
+    let arguments = serde_json::from_value(call.arguments.take()).map_err(|error| {
         Outcome::error(format!("The arguments of `{}` do not fit: {error}", T::NAME))
     })?;
-    let assessment = Assessment::of(Class::Read, T::reason(&given)).at_least(Risk::Medium);
+    let assessment = Assessment::of(Class::Read, T::reason(&arguments)).at_least(Risk::Medium);
     let act = Box::new(move || -> BoxFuture<'static, Outcome> {
         Box::pin(async move {
             let stopped = Outcome::ended(CallEnding::Cancelled, "Stopped with the task.");
-            call.stop.run_until_cancelled(tool.run(given, scratch)).await.unwrap_or(stopped)
+            call.stop.run_until_cancelled(tool.run(arguments, scratch)).await.unwrap_or(stopped)
         })
     });
     Ok(Prepared::new(assessment, Recovery::Rerun, act))

@@ -1,5 +1,9 @@
 //! Turns a fetched page into text for the model.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
 use dom_query::Document;
 use dom_smoothie::{Config, Readability};
 use encoding_rs::Encoding;
@@ -19,11 +23,22 @@ const MAX_READER_BYTES: usize = 2 << 20;
 const MAX_ELEMENTS: usize = 50_000;
 /// Elements of a page that is made into a tree, which takes a hundred times the memory of a short tag. A page
 /// with more is given as bare text.
-const MAX_TREE_ELEMENTS: usize = 100_000;
+const MAX_TREE_ELEMENTS: usize = 50_000;
+/// The longest tag of such a page: each attribute is compared with all others.
+const MAX_TAG_BYTES: usize = 16 << 10;
+/// The longest JSON that is indented; its values take many times the memory of their text.
+const MAX_INDENTED_BYTES: usize = 256 << 10;
 /// The stack of the thread that reads pages: their nesting is walked recursively.
 const STACK_BYTES: usize = 64 << 20;
+/// How long a page may take to read; after that it is given as bare text.
+const MAX_READING: Duration = Duration::from_secs(5);
+/// Pages that are read at once.
+const MAX_READERS: usize = 4;
 /// How far into a page its encoding may be declared.
 const SNIFFED_BYTES: usize = 1024;
+
+/// How many threads read pages now.
+static READERS: AtomicUsize = AtomicUsize::new(0);
 
 /// How much of a page is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +49,7 @@ pub(super) enum PageExtent {
     Full,
 }
 
-/// A page as text, or why it has none.
+/// A page as text, or why it cannot be shown as text.
 pub(super) fn text(fetched: Fetched, part: PageExtent) -> Result<String, String> {
     let size = fetched.bytes.len();
     let text = match kind_of(&fetched) {
@@ -88,21 +103,24 @@ fn looks_like_html(bytes: &[u8]) -> bool {
 
 fn json(fetched: &Fetched) -> String {
     let text = decoded(fetched);
+    if text.len() > MAX_INDENTED_BYTES {
+        return text;
+    }
     let value: Result<serde_json::Value, _> = serde_json::from_str(&text);
     value.ok().and_then(|value| serde_json::to_string_pretty(&value).ok()).unwrap_or(text)
 }
 
 /// Decodes bytes by the encoding that the server or the page declares.
 fn decoded(fetched: &Fetched) -> String {
-    let said = |text: &str| {
+    let charset = |text: &str| {
         let (_, after) = text.split_once("charset=")?;
         let label = after.trim_start_matches(['"', '\'']);
         let label = label.split(['"', '\'', ';', ' ', '>', '/']).next()?;
         Encoding::for_label(label.as_bytes())
     };
     let start = &fetched.bytes[..fetched.bytes.len().min(SNIFFED_BYTES)];
-    let encoding = said(&fetched.content_type)
-        .or_else(|| said(&String::from_utf8_lossy(start).to_ascii_lowercase()))
+    let encoding = charset(&fetched.content_type)
+        .or_else(|| charset(&String::from_utf8_lossy(start).to_ascii_lowercase()))
         .unwrap_or(encoding_rs::UTF_8);
     encoding.decode(&fetched.bytes).0.into_owned()
 }
@@ -110,14 +128,32 @@ fn decoded(fetched: &Fetched) -> String {
 /// Runs on a thread of its own, so that deep nesting cannot overflow the stack of this process.
 fn html_apart(fetched: &Fetched, part: PageExtent) -> Result<String, String> {
     let text = decoded(fetched);
-    if text.matches('<').nth(MAX_TREE_ELEMENTS).is_some() || depth(&text) > MAX_DEPTH {
+    let has_many_elements = text.matches('<').nth(MAX_TREE_ELEMENTS).is_some();
+    if has_many_elements || has_long_tag(&text) || depth(&text) > MAX_DEPTH {
         return Ok(without_tags(&text));
     }
-    let url = fetched.url.clone();
-    let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
-    let reading = thread.spawn(move || markdown(&text, &url, part));
-    let reading = reading.map_err(|error| format!("no thread to read it on: {error}"))?;
-    reading.join().map_err(|_| "its HTML cannot be read".to_owned())
+    let text: Arc<str> = text.into();
+    if READERS.fetch_add(1, Ordering::Relaxed) >= MAX_READERS {
+        READERS.fetch_sub(1, Ordering::Relaxed);
+        return Ok(without_tags(&text));
+    }
+    let (url, html) = (fetched.url.clone(), Arc::clone(&text));
+    let (sender, reading) = std::sync::mpsc::channel();
+    let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(move || {
+        let read = std::panic::catch_unwind(|| markdown(&html, &url, part));
+        READERS.fetch_sub(1, Ordering::Relaxed);
+        let _ = sender.send(read);
+    });
+    if let Err(error) = thread {
+        READERS.fetch_sub(1, Ordering::Relaxed);
+        return Err(format!("no thread to read it on: {error}"));
+    }
+    match reading.recv_timeout(MAX_READING) {
+        Ok(Ok(read)) => Ok(read),
+        // The thread continues until it is done; it counts among the readers until then.
+        Err(_) => Ok(without_tags(&text)),
+        Ok(Err(_)) => Err("its HTML cannot be read".to_owned()),
+    }
 }
 
 fn markdown(html: &str, url: &Url, part: PageExtent) -> String {
@@ -156,6 +192,14 @@ fn titled(title: &str, text: &str) -> String {
         return text.to_owned();
     }
     format!("# {title}\n\n{text}")
+}
+
+/// Whether a tag is longer than any page needs. What hides from this is ended by [`MAX_READING`].
+fn has_long_tag(html: &str) -> bool {
+    html.split('<').skip(1).any(|piece| {
+        let tag = piece.split('>').next().unwrap_or_default();
+        tag.starts_with(|c: char| c.is_ascii_alphabetic()) && tag.len() > MAX_TAG_BYTES
+    })
 }
 
 /// How deep tags nest at most, counted generously: what is never closed counts all the way.
@@ -241,6 +285,21 @@ mod tests {
         let refused = |kind: &str| text(fetched(kind, b"\0\x01"), PageExtent::Main).unwrap_err();
         assert_eq!(refused("image/png"), "it is not text: image/png, 2 bytes");
         assert_eq!(refused(""), "it is not text: of an unknown type, 2 bytes");
+    }
+
+    #[test]
+    fn a_tag_with_endless_attributes_makes_the_page_bare_text() {
+        let attributes: String = (0..1_000_000).map(|number| format!(" a{number}=1")).collect();
+        let page = fetched("text/html", format!("<html><p{attributes}>words</p>").as_bytes());
+        assert!(text(page, PageExtent::Full).unwrap().ends_with("words"));
+        assert!(!has_long_tag(&"<a href='x' title=\"x\">y</a>".repeat(10_000)));
+    }
+
+    #[test]
+    fn long_json_is_not_indented() {
+        let array = format!("[{}0]", "0,".repeat(MAX_INDENTED_BYTES));
+        let page = fetched("application/json", array.as_bytes());
+        assert!(text(page, PageExtent::Full).unwrap().ends_with("0,0,0]"));
     }
 
     proptest::proptest! {

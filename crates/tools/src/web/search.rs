@@ -188,14 +188,14 @@ impl WebTool for WebSearch {
     const NAME: &'static str = tool_name::WEB_SEARCH;
     const DESCRIPTION: &'static str = include_str!("descriptions/web_search.md");
 
-    fn reason(given: &Arguments) -> String {
-        let query = windlass_core::text::one_line(&given.query, 200);
+    fn reason(arguments: &Arguments) -> String {
+        let query = windlass_core::text::one_line(&arguments.query, 200);
         format!("searches the web for \"{query}\"")
     }
 
-    async fn run(self, given: Arguments, _scratch: Scratch) -> Outcome {
-        let count = given.count.unwrap_or(DEFAULT_COUNT).min(MAX_COUNT);
-        match self.ask(&given.query, count).await {
+    async fn run(self, arguments: Arguments, _scratch: Scratch) -> Outcome {
+        let count = arguments.count.unwrap_or(DEFAULT_COUNT).min(MAX_COUNT);
+        match self.ask(&arguments.query, count).await {
             Err(why) => Outcome::failure(format!("{why}.")),
             Ok(hits) if hits.is_empty() => Outcome::ok("Nothing was found."),
             Ok(hits) => {

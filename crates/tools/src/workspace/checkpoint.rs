@@ -20,6 +20,11 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Where git is found.
 const SEARCH_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
+/// How git's listings mark a link to a commit of another repository.
+const LINK_MODE: &str = "160000";
+/// How many names one command gets.
+const LINKS_AT_ONCE: usize = 200;
+
 /// Refs of checkpoints are below this.
 const REFS: &str = "refs/windlass/checkpoints";
 
@@ -43,13 +48,26 @@ async fn keep(top: &Path, name: &str) -> Option<Checkpoint> {
     let parent = head_commit(&git, &line);
     let private = PrivateGit::new(&git, parent.as_deref().unwrap_or(&line))?;
     let index = private.directory().join("index");
-    // A repository without a commit has none, and every file is new.
-    let _ = std::fs::copy(git.own.join("index"), &index);
+    // In a repository without a commit every file is new.
+    repository::copy_file(&git.own.join("index"), &index);
     let run = async |args: &[&str]| {
         let mut command = private.command(top, &index, SEARCH_PATH);
         let output = command.args(args).output().await.ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
+    // Git would look for changes in the repositories that it tracks, and run what their settings name. It takes in one
+    // that it does not track by its head alone.
+    let links = run(&["ls-files", "--stage", "-z"]).await?;
+    let links: Vec<&str> = links
+        .split('\0')
+        .filter(|entry| entry.starts_with(LINK_MODE))
+        .filter_map(|entry| entry.split_once('\t'))
+        .map(|(_, path)| path)
+        .collect();
+    for some in links.chunks(LINKS_AT_ONCE) {
+        let forget = ["update-index", "--force-remove", "--"].iter();
+        run(&forget.chain(some).copied().collect::<Vec<_>>()).await?;
+    }
     run(&["add", "--all", "--ignore-errors", "--", "."]).await;
     let tree = run(&["write-tree"]).await.filter(|id| is_hash(id))?;
     let message = format!("windlass checkpoint of {name}");
@@ -74,6 +92,8 @@ async fn set_ref(git: &GitDirectories, reference: &str, commit: &str) -> bool {
         .env("PATH", SEARCH_PATH)
         .env("GIT_DIR", &git.common)
         .envs([("GIT_CONFIG_GLOBAL", "/dev/null"), ("GIT_CONFIG_NOSYSTEM", "1")])
+        // A commit that is gone by now would be fetched by a program that the repository's configuration names.
+        .envs([("GIT_NO_LAZY_FETCH", "1"), ("GIT_ALLOW_PROTOCOL", "none")])
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())

@@ -4,7 +4,7 @@
 //! that has the repository's refs and objects, and our configuration.
 
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Output;
 use std::time::Duration;
 
@@ -25,9 +25,6 @@ const SEARCH_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// Files of a repository that name commits beside its refs.
 const HEADS: &[&str] =
     &["FETCH_HEAD", "ORIG_HEAD", "MERGE_HEAD", "CHERRY_PICK_HEAD", "logs/HEAD", "index"];
-
-/// The largest of them that is read; without it a name has no commit.
-const MAX_HEAD_BYTES: u64 = 64 << 20;
 
 /// Reads the commits of the repository that a directory of the workspace is in.
 pub(crate) struct CommitReader {
@@ -79,10 +76,10 @@ impl CommitReader {
     ) -> Option<Vec<String>> {
         let own = |path: &String| path.strip_prefix(&self.below).map(str::to_owned);
         self.also = linked.iter().filter_map(own).collect();
-        tokio::time::timeout(PATIENCE, self.changed(source)).await.ok().flatten()
+        tokio::time::timeout(PATIENCE, self.changed_paths(source)).await.ok().flatten()
     }
 
-    async fn changed(&self, source: &GitSource) -> Option<Vec<String>> {
+    async fn changed_paths(&self, source: &GitSource) -> Option<Vec<String>> {
         match source {
             GitSource::Commit(name) => {
                 let commit = self.checked_out(name).await?;
@@ -225,15 +222,7 @@ fn link_names(git: &PrivateGit, found: &GitDirectories, head: &str) -> Option<()
     std::fs::create_dir(own.join("logs")).ok()?;
     symlink(found.common.join("logs/refs"), own.join("logs/refs")).ok()?;
     for name in HEADS {
-        copy_file(&found.own.join(name), &own.join(name));
+        repository::copy_file(&found.own.join(name), &own.join(name));
     }
     std::fs::create_dir(own.join("objects")).ok()
-}
-
-/// Copies a regular file of a bearable size; what is none is left out, so that nothing waits for it.
-fn copy_file(file: &Path, copy: &Path) {
-    let fits = |found: std::fs::Metadata| found.is_file() && found.len() <= MAX_HEAD_BYTES;
-    if std::fs::symlink_metadata(file).is_ok_and(fits) {
-        let _ = std::fs::copy(file, copy);
-    }
 }

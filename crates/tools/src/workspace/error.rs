@@ -87,6 +87,9 @@ pub enum Error {
     /// File tools never write there.
     #[error("`{path}` cannot be written by file tools: {why}")]
     Protected { path: String, why: &'static str },
+    /// File tools neither read nor write there.
+    #[error("`{path}` cannot be read or written by file tools: {why}")]
+    Hidden { path: String, why: &'static str },
     /// It is more than is read at once.
     #[error("`{path}` is too large: {size} bytes, and at most {limit} are handled")]
     TooLarge { path: String, size: u64, limit: u64 },
@@ -97,7 +100,7 @@ pub enum Error {
     #[error("`{path}` goes through too many symbolic links")]
     TooManyLinks { path: String },
     /// The system refused.
-    #[error("`{path}`: {}", said(source))]
+    #[error("`{path}`: {}", system_words(source))]
     Io {
         path: String,
         /// What the system says.
@@ -106,7 +109,7 @@ pub enum Error {
 }
 
 /// What the system said, without the number that tells a model nothing.
-fn said(error: &io::Error) -> String {
+fn system_words(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or(&text).to_lowercase()
 }
@@ -119,7 +122,7 @@ impl Error {
             Errno::NOENT => Self::NotFound { path },
             Errno::NOTDIR => Self::NotADirectory { path },
             Errno::ISDIR => Self::IsDirectory { path },
-            // A name that was no link when it was looked at is one now: someone swaps it under us.
+            // A name that was not a link a moment ago is a link now: another process replaced it.
             Errno::LOOP => Self::Changed { path },
             Errno::XDEV => Self::Mount { path },
             Errno::NAMETOOLONG => Self::BadPath { path, why: "it is too long" },

@@ -5,13 +5,14 @@
 //! objects are the repository's.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
 use tokio::io::AsyncReadExt as _;
 use tokio::process::Command;
+use windlass_skills::regular;
 
 use super::repository::{self, GitDirectories, line_of};
 
@@ -21,8 +22,10 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const MAX_OUTPUT_BYTES: u64 = 64 << 10;
 /// Lines of `packed-refs` that are searched for a branch.
 const MAX_REFS: usize = 100_000;
+/// How much of their file is read; it may be one line without an end.
+const MAX_PACKED_BYTES: u64 = 32 << 20;
 
-/// Where a repository stands.
+/// The state of a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GitStatus {
     /// The branch, or the commit where none is checked out.
@@ -31,7 +34,7 @@ pub struct GitStatus {
     pub changes: Option<Vec<String>>,
 }
 
-/// The status of the repository whose top is this directory; `None` where there is none. Git itself is found by
+/// The status of the repository whose top is this directory; `None` if there is no repository. Git itself is found by
 /// `search_path`.
 pub async fn status(top: &Path, search_path: &str) -> Option<GitStatus> {
     let git = repository::directories(top)?;
@@ -100,7 +103,8 @@ impl PrivateGit {
             .env("GIT_OBJECT_DIRECTORY", &self.objects)
             .envs([("GIT_CONFIG_GLOBAL", "/dev/null"), ("GIT_CONFIG_NOSYSTEM", "1")])
             .envs([("GIT_ATTR_NOSYSTEM", "1"), ("GIT_OPTIONAL_LOCKS", "0")])
-            .env("GIT_NO_LAZY_FETCH", "1")
+            // An object that is gone is fetched from nowhere, whatever the git is.
+            .envs([("GIT_NO_LAZY_FETCH", "1"), ("GIT_ALLOW_PROTOCOL", "none")])
             .env("LC_ALL", "C.UTF-8")
             .current_dir(top)
             .stdin(Stdio::null())
@@ -156,7 +160,7 @@ fn commit_of(common: &Path, reference: &str) -> Option<String> {
     loose.or_else(|| {
         let packed = common.join("packed-refs");
         fs::symlink_metadata(&packed).ok().filter(fs::Metadata::is_file)?;
-        let packed = BufReader::new(fs::File::open(packed).ok()?);
+        let packed = BufReader::new(regular::open(&packed).ok()?.take(MAX_PACKED_BYTES));
         let mut lines = packed.lines().take(MAX_REFS).map_while(Result::ok);
         lines.find_map(|line| {
             let (hash, name) = line.split_once(' ')?;

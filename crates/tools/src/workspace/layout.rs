@@ -90,10 +90,12 @@ impl OwnFiles<'_> {
 
     /// Makes a directory of the harness's own.
     pub fn prepare_directory(self, path: &str) -> Result<(), Error> {
-        self.workspace.walk(&format!("{path}/x"), Parents::Create(Purpose::Harness)).map(drop)
+        let inside = format!("{path}/x");
+        let spot = self.workspace.walk(&inside, Parents::Create(Purpose::Harness))?;
+        self.workspace.refuse_writing(&spot, Purpose::Harness)
     }
 
-    /// Completes the directory of this task's files after a command made it: git must not see it.
+    /// Completes the directory of this task's files after a command or its sandbox made it: git must not see it.
     pub fn complete_task_directory(self) {
         if self.workspace.places.layout.kind() == LayoutKind::Service {
             return;
@@ -106,6 +108,12 @@ impl OwnFiles<'_> {
             }
         }
         self.ignore_tasks(&here);
+        // A sandbox makes the directory itself, empty, before its first command.
+        if let Some(task) = self.workspace.places.layout.task()
+            && let Ok(own) = open_directory(&here, &task.to_string())
+        {
+            self.furnish(&here, &own);
+        }
     }
 
     /// What a new directory of a task gets: its neighbours are ignored by git, and it links to the trace.

@@ -10,40 +10,45 @@ mod error;
 pub mod checkpoint;
 pub mod git_status;
 mod commits;
+mod content;
 mod layout;
 mod protect;
 pub mod repository;
+mod rule_guard;
+mod rule_record;
 mod rules;
 mod scan;
+mod sweep;
 mod tree;
 mod walk;
+pub mod working_tree;
 mod write;
 
-use std::fs::File;
-use std::io::Read as _;
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
-use sha2::{Digest as _, Sha256};
 use windlass_core::layout::{AddedDirectory, Layout};
 use windlass_core::policy::files;
+use windlass_core::question::BoundFile;
 
 pub(crate) use commits::CommitReader;
+pub(crate) use content::read_bounded;
+pub use content::{MAX_HASHED_BYTES, OpenFile, content_hash};
 pub use error::{Error, OpenError};
 pub use layout::OwnFiles;
 pub use protect::{FileKind, Purpose};
+pub(crate) use rule_guard::RuleGuard;
 pub use rules::RuleFiles;
-pub use scan::{ScanEntry, ScanFilter, Scanned, Stop};
-pub use tree::Tree;
+pub use scan::{ScanEntry, ScanFilter, ScanOutcome, Stop};
+pub use sweep::{Changes, Sweep};
+pub use tree::TreeDigest;
 pub use walk::Root;
-pub use write::{Happened, Replacement};
+pub use write::{ChangeState, Replacement};
 
-use walk::{Parents, Spot, open_beneath};
-
-/// The largest file that is hashed as a whole: seconds, not minutes.
-pub const MAX_HASHED_BYTES: u64 = 256 << 20;
+use walk::{Parents, Spot};
 
 /// What lies in and around a workspace.
 #[derive(Clone, Debug)]
@@ -83,23 +88,13 @@ pub struct Workspace {
     places: Places,
     /// The names of what is hidden below the workspace.
     hidden: Vec<Vec<String>>,
-}
-
-/// A regular file, open for reading.
-#[derive(Debug)]
-pub struct Opened {
-    /// Its path, links resolved, as an agent writes it.
-    pub path: String,
-    /// Which tree it is in.
-    pub place: Root,
-    /// Its size when it was opened.
-    pub size: u64,
-    pub file: File,
+    /// What is hidden there by device and number: a command may move the directory that it is in.
+    hidden_files: Vec<(u64, u64)>,
 }
 
 /// A file as it is right now, for a call that will replace it.
 #[derive(Debug)]
-pub struct Current {
+pub struct FileVersion {
     /// Its path, links resolved, relative to the workspace.
     pub path: String,
     /// Hash of its content; `None` when there is no file.
@@ -126,8 +121,11 @@ impl Workspace {
         let mut names: Vec<_> = real.to_str().map(ToOwned::to_owned).into_iter().collect();
         names.extend(directory.to_str().filter(|_| directory.is_absolute()).map(Into::into));
         names.push(places.layout.top().to_owned());
-        let hidden = places.hidden.iter().filter_map(|path| names_below(&real, path)).collect();
-        let workspace = Self { root, real, names, places, hidden };
+        let hidden: Vec<_> =
+            places.hidden.iter().filter_map(|path| names_below(&real, path)).collect();
+        let hidden_files =
+            hidden.iter().filter_map(|names| identity(&real.join(names.join("/")))).collect();
+        let workspace = Self { root, real, names, places, hidden, hidden_files };
         workspace.own_files().lay_out(directory)?;
         Ok(workspace)
     }
@@ -145,6 +143,12 @@ impl Workspace {
     /// What the file at a path is beyond its content; of one that cannot be reached nothing is known.
     pub fn kind(&self, path: &str) -> FileKind {
         self.walk(path, Parents::Imagine).map_or(FileKind::Ordinary, |spot| self.kind_of(&spot))
+    }
+
+    /// What is at a path, as an approval to read it holds for it.
+    pub fn bound_file(&self, path: &str) -> Option<BoundFile> {
+        let spot = self.walk(path, Parents::Imagine).ok()?;
+        Some(BoundFile { path: spot.path(), hash: spot.hash().ok().flatten() })
     }
 
     fn kind_of(&self, spot: &Spot) -> FileKind {
@@ -178,8 +182,8 @@ impl Workspace {
     }
 
     /// Opens a regular file for reading.
-    pub fn read(&self, path: &str) -> Result<Opened, Error> {
-        self.open_at(&self.walk(path, Parents::MustExist)?)
+    pub fn read(&self, path: &str) -> Result<OpenFile, Error> {
+        self.walk(path, Parents::MustExist)?.open()
     }
 
     /// The whole content of a file of at most `limit` bytes.
@@ -189,19 +193,19 @@ impl Workspace {
     }
 
     /// The file that a write on behalf of `purpose` would replace; refuses what may not be written.
-    pub fn write_target(&self, path: &str, purpose: Purpose) -> Result<Current, Error> {
+    pub fn write_target(&self, path: &str, purpose: Purpose) -> Result<FileVersion, Error> {
         let spot = self.walk(path, Parents::Imagine)?;
         if path.ends_with('/') {
             return Err(Error::IsDirectory { path: path.to_owned() });
         }
         self.refuse_writing(&spot, purpose)?;
-        Ok(Current { path: spot.path(), hash: self.hash_at(&spot)?, kind: self.kind_of(&spot) })
+        Ok(FileVersion { path: spot.path(), hash: spot.hash()?, kind: self.kind_of(&spot) })
     }
 
     /// Hash of a file's content; `None` when there is no file.
     pub fn hash(&self, path: &str) -> Result<Option<String>, Error> {
         match self.walk(path, Parents::MustExist) {
-            Ok(spot) => self.hash_at(&spot),
+            Ok(spot) => spot.hash(),
             Err(Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(error),
         }
@@ -218,109 +222,42 @@ impl Workspace {
             parts.len() >= names.len()
                 && names.iter().zip(parts).all(|(name, part)| name.eq_ignore_ascii_case(part))
         });
-        if hidden {
+        if hidden || self.is_moved(parts) {
             let why = "it is windlass's own data or configuration";
-            return Err(Error::Protected { path: asked.to_owned(), why });
+            return Err(Error::Hidden { path: asked.to_owned(), why });
         }
         Ok(())
+    }
+
+    /// The same for everything on the way to a path.
+    fn refuse_below_hidden(&self, parts: &[&str], asked: &str) -> Result<(), Error> {
+        // Names are compared from the top; only what was moved has to be looked for on the way.
+        let first = if self.hidden_files.is_empty() { parts.len() } else { 0 };
+        (first..=parts.len()).try_for_each(|end| self.refuse_hidden(&parts[..end], asked))
+    }
+
+    /// Whether this is what is hidden, at another path than before.
+    fn is_moved(&self, parts: &[&str]) -> bool {
+        !self.hidden_files.is_empty()
+            && !parts.is_empty()
+            && identity(&self.real.join(parts.join("/")))
+                .is_some_and(|found| self.hidden_files.contains(&found))
     }
 
     /// The same for a path in full, in a directory that was added.
     fn refuse_hidden_path(&self, path: &str) -> Result<(), Error> {
         if self.places.hidden.iter().any(|hidden| Path::new(path).starts_with(hidden)) {
             let why = "it is windlass's own data or configuration";
-            return Err(Error::Protected { path: path.to_owned(), why });
+            return Err(Error::Hidden { path: path.to_owned(), why });
         }
         Ok(())
     }
-
-    fn open_at(&self, spot: &Spot) -> Result<Opened, Error> {
-        let path = spot.path();
-        let kind = spot.file_type.ok_or_else(|| Error::NotFound { path: path.clone() })?;
-        open_name((spot.directory.as_fd(), &spot.name), kind, path, spot.place)
-    }
-
-    fn hash_at(&self, spot: &Spot) -> Result<Option<String>, Error> {
-        let mut opened = match self.open_at(spot) {
-            Ok(opened) => opened,
-            Err(Error::NotFound { .. }) => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        if opened.size > MAX_HASHED_BYTES {
-            let (path, size) = (opened.path, opened.size);
-            return Err(Error::TooLarge { path, size, limit: MAX_HASHED_BYTES });
-        }
-        let mut hash = Sha256::new();
-        let mut chunk = vec![0; 64 << 10];
-        // A file that grows while it is read would have no end.
-        let mut content = opened.file.by_ref().take(opened.size);
-        loop {
-            match content.read(&mut chunk) {
-                Ok(0) => return Ok(Some(hex(hash))),
-                Ok(bytes) => hash.update(&chunk[..bytes]),
-                Err(source) => return Err(Error::Io { path: opened.path, source }),
-            }
-        }
-    }
 }
 
-/// The hash that identifies a version of a file.
-pub fn content_hash(content: &[u8]) -> String {
-    hex(Sha256::new_with_prefix(content))
-}
-
-/// The same for content that comes in pieces.
-pub(crate) fn hex(hash: Sha256) -> String {
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// Reads a file that is at most `limit` bytes, also when it grows meanwhile.
-pub(crate) fn read_bounded(opened: Opened, limit: u64) -> Result<Vec<u8>, Error> {
-    let Opened { path, size, file, .. } = opened;
-    let mut content = Vec::new();
-    if size <= limit
-        && let Err(source) = file.take(limit + 1).read_to_end(&mut content)
-    {
-        return Err(Error::Io { path, source });
-    }
-    let size = size.max(content.len() as u64);
-    if size > limit { Err(Error::TooLarge { path, size, limit }) } else { Ok(content) }
-}
-
-/// Opens a name in a directory, where it is a regular file.
-fn open_name(
-    (directory, name): (BorrowedFd<'_>, &str),
-    kind: FileType,
-    path: String,
-    place: Root,
-) -> Result<Opened, Error> {
-    if let Some(error) = special(kind, &path) {
-        return Err(error);
-    }
-    // Looked at again once open: it may have been swapped for a FIFO, which must not make us wait.
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let file = open_beneath(&directory, name, flags).map_err(|errno| Error::at(&path, errno))?;
-    let stat = rustix::fs::fstat(&file).map_err(|errno| Error::at(&path, errno))?;
-    if let Some(error) = special(FileType::from_raw_mode(stat.st_mode), &path) {
-        return Err(error);
-    }
-    let size = u64::try_from(stat.st_size).unwrap_or(0);
-    Ok(Opened { path, place, size, file: file.into() })
-}
-
-/// What is wrong with opening this kind of file, if something is.
-fn special(kind: FileType, path: &str) -> Option<Error> {
-    let path = path.to_owned();
-    let what = match kind {
-        FileType::RegularFile => return None,
-        FileType::Directory => return Some(Error::IsDirectory { path }),
-        FileType::Symlink => return Some(Error::Changed { path }),
-        FileType::Fifo => "a FIFO",
-        FileType::Socket => "a socket",
-        FileType::CharacterDevice | FileType::BlockDevice => "a device",
-        FileType::Unknown => "of an unknown kind",
-    };
-    Some(Error::Special { path, what })
+/// The device and the number of a file.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    let found = std::fs::symlink_metadata(path).ok()?;
+    Some((found.dev(), found.ino()))
 }
 
 /// The names of `data` below `workspace`, where it is inside.

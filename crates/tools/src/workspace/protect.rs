@@ -11,6 +11,7 @@ use windlass_core::layout::{Layout, Own, Ownership};
 use windlass_core::policy::{Assessment, Class, Risk};
 
 use super::Error;
+use super::walk::{Root, Spot};
 
 /// On whose behalf something is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +74,9 @@ pub(super) fn writable(parts: &[&str], purpose: Purpose, layout: &Layout) -> Res
         Ownership::This { own: Own::Trace, .. } => refused("traces are read-only"),
         Ownership::This { own: Own::Plan, depth } => match purpose {
             Purpose::Plan if depth == 0 => Ok(()),
-            _ => refused("it is the working plan; use update_plan"),
+            Purpose::Agent | Purpose::Plan | Purpose::Harness => {
+                refused("it is the working plan; use update_plan")
+            }
         },
         Ownership::This { own: Own::Proposal, .. } => {
             refused("it is the plan that the user decides about; your final message becomes it")
@@ -83,6 +86,19 @@ pub(super) fn writable(parts: &[&str], purpose: Purpose, layout: &Layout) -> Res
             refused("the working plan is kept in its own file alone")
         }
         Ownership::This { .. } | Ownership::TaskDirectory | Ownership::Nobody => Ok(()),
+    }
+}
+
+/// Refuses a spot that is none of this task's own files: a link among them leads there.
+pub(super) fn refuse_elsewhere(spot: &Spot, layout: &Layout) -> Result<(), Error> {
+    let owner = layout.ownership(&spot.parts());
+    let is_own = matches!(owner, Ownership::This { .. } | Ownership::TaskDirectory);
+    match is_own && spot.place == Root::Workspace {
+        true => Ok(()),
+        false => {
+            let why = "a link among the task's own files leads there";
+            Err(Error::Protected { path: spot.path(), why })
+        }
     }
 }
 

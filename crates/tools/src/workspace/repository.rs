@@ -4,14 +4,18 @@
 //! it: same owner, no links, and the other place points back.
 
 use std::fs::{self, File};
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use windlass_core::layout::AddedDirectory;
+use windlass_skills::regular;
 
 /// A pointer file is a line.
 const MAX_BYTES: u64 = 64 << 10;
+
+/// The largest file of git's that is copied: an index has about 100 bytes for each file.
+const MAX_COPIED_BYTES: u64 = 256 << 20;
 
 /// The top of the workspace of an agent that starts in a directory: the repository it is in, else the directory
 /// itself. A repository that holds the home directory is a way to keep settings, not a project.
@@ -82,26 +86,58 @@ pub fn git_directories(top: &Path) -> Vec<AddedDirectory> {
 const FIXED: [&str; 8] =
     ["hooks", "config", "config.worktree", "info", "modules", "worktrees", "HEAD", "index"];
 
+/// Git would take the settings of a repository from the place that this file names. It belongs in the directory of
+/// a linked worktree alone. It cannot be made beforehand as the others are, because other programs take a
+/// repository that has it for a linked worktree.
+const COMMON_DIRECTORY: &str = "commondir";
+
+/// Removes what a command may have put into the repository of the worktree at `top`, and git would obey. Call it when
+/// commands end; our own git never reads it.
+pub fn remove_planted(top: &Path) {
+    let pointer = top.join(".git");
+    let common = target_of(&pointer).and_then(|own| common_of(&own, &pointer));
+    // Most repositories have no such file.
+    let _ = common.map(|common| fs::remove_file(common.join(COMMON_DIRECTORY)));
+}
+
 fn of_worktree(own: &Path, common: &Path) -> Vec<AddedDirectory> {
-    // A directory that is not there could be made.
-    let _ = fs::create_dir(common.join("hooks"));
+    complete(common);
+    complete_own(own);
     let fixed = FIXED.map(|name| common.join(name));
-    let mut all = vec![shown(common, true)];
-    all.extend(fixed.iter().filter(|path| path.exists()).map(|path| shown(path, false)));
-    all.push(shown(own, true));
+    let mut all = vec![added_directory(common, true)];
+    all.extend(fixed.iter().filter(|path| path.exists()).map(|path| added_directory(path, false)));
+    all.push(added_directory(own, true));
     // Which repository the worktree belongs to stays as it is.
     let fixed = ["commondir", "gitdir", "config.worktree"].map(|name| own.join(name));
-    all.extend(fixed.iter().filter(|path| path.is_file()).map(|path| shown(path, false)));
+    all.extend(fixed.iter().filter(|path| path.is_file()).map(|path| added_directory(path, false)));
     all
 }
 
-fn of_submodule(own: &Path) -> Vec<AddedDirectory> {
-    let fixed = ["hooks", "config"].map(|name| own.join(name));
-    let fixed = fixed.iter().filter(|path| path.exists()).map(|path| shown(path, false));
-    std::iter::once(shown(own, true)).chain(fixed).collect()
+/// Makes what could otherwise be made in a repository, so that it can be shown as fixed; nothing of it changes what git
+/// does.
+fn complete(common: &Path) {
+    for name in ["hooks", "info", "modules"] {
+        let _ = fs::create_dir(common.join(name));
+    }
+    complete_own(common);
+    let _ = fs::remove_file(common.join(COMMON_DIRECTORY));
 }
 
-fn shown(path: &Path, writable: bool) -> AddedDirectory {
+/// The same for the settings of one worktree alone.
+fn complete_own(own: &Path) {
+    // One that is there stays, and a repository that cannot be written to needs no protection.
+    let _ = File::create_new(own.join("config.worktree"));
+}
+
+fn of_submodule(own: &Path) -> Vec<AddedDirectory> {
+    let _ = fs::create_dir(own.join("hooks"));
+    complete_own(own);
+    let fixed = ["hooks", "config", "config.worktree", "info"].map(|name| own.join(name));
+    let fixed = fixed.iter().filter(|path| path.exists()).map(|path| added_directory(path, false));
+    std::iter::once(added_directory(own, true)).chain(fixed).collect()
+}
+
+fn added_directory(path: &Path, writable: bool) -> AddedDirectory {
     AddedDirectory { path: path.display().to_string(), writable }
 }
 
@@ -111,7 +147,7 @@ fn is_git(path: &Path, owner: u32) -> bool {
     is_own && path.join("HEAD").is_file() && path.join("objects").is_dir()
 }
 
-/// The directory that a `.git` file names: absolute, or relative to where the file stands.
+/// The directory that a `.git` file names: absolute, or relative to the file's directory.
 fn target_of(pointer: &Path) -> Option<PathBuf> {
     let line = line_of(pointer)?;
     fs::canonicalize(pointer.parent()?.join(line.strip_prefix("gitdir: ")?)).ok()
@@ -131,6 +167,18 @@ pub(super) fn line_of(path: &Path) -> Option<String> {
         return None;
     }
     let mut text = String::new();
-    File::open(path).ok()?.take(MAX_BYTES).read_to_string(&mut text).ok()?;
+    // Opened as what it is by then: a FIFO that was put there meanwhile makes nobody wait.
+    regular::open(path).ok()?.take(MAX_BYTES).read_to_string(&mut text).ok()?;
     Some(text.trim_end().to_owned())
+}
+
+/// Copies a regular file of git's, if it is one and of a bearable size. Nothing waits for a pipe in its place.
+pub(super) fn copy_file(file: &Path, copy: &Path) {
+    let Ok(file) = regular::open(file) else { return };
+    let fits = |found: fs::Metadata| found.len() <= MAX_COPIED_BYTES;
+    if file.metadata().is_ok_and(fits)
+        && let Ok(mut copy) = File::create(copy)
+    {
+        let _ = io::copy(&mut file.take(MAX_COPIED_BYTES), &mut copy);
+    }
 }

@@ -73,7 +73,7 @@ impl RuleFiles<'_> {
     }
 
     /// The names that rule files have, by their paths below the top.
-    fn names(self) -> impl Iterator<Item = String> {
+    pub(super) fn names(self) -> impl Iterator<Item = String> {
         let mut directories = vec![String::new()];
         for part in self.start() {
             let above = directories.last().map_or("", String::as_str);
@@ -91,7 +91,7 @@ impl RuleFiles<'_> {
 
     /// The directories from the top to where the agent starts.
     fn start(&self) -> Vec<&str> {
-        let below = self.workspace.places.layout.below();
+        let below = self.workspace.places.layout.start_directory();
         below.split('/').filter(|part| !part.is_empty()).collect()
     }
 }

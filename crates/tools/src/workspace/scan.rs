@@ -18,7 +18,7 @@ use windlass_core::layout::IGNORE_FILE;
 use windlass_core::policy::files;
 
 use super::walk::{Parents, Root, Spot, open_beneath};
-use super::{Error, Opened, Workspace, read_bounded};
+use super::{Error, OpenFile, Workspace, read_bounded};
 
 /// Entries looked at in one scan; about as many as the largest repositories have.
 const MAX_ENTRIES: usize = 500_000;
@@ -26,7 +26,7 @@ const MAX_ENTRIES: usize = 500_000;
 const MAX_DEPTH: usize = 128;
 /// An ignore file is a page of patterns.
 const MAX_RULES_BYTES: u64 = 1 << 20;
-/// Where ignore rules stand. Later lines win, so the file that should win comes last.
+/// The files with ignore rules. Later lines win, so the file that should win comes last.
 const RULES: [&str; 3] = [".git/info/exclude", ".gitignore", ".ignore"];
 
 /// What a scan shows besides plain files.
@@ -91,15 +91,15 @@ impl ScanEntry<'_> {
         files::is_secret(&full)
     }
 
-    pub fn open(&self) -> Result<Opened, Error> {
+    pub fn open(&self) -> Result<OpenFile, Error> {
         let at = (self.directory.as_fd(), self.name);
-        super::open_name(at, self.file_type, self.path.to_owned(), self.place)
+        super::content::open_name(at, self.file_type, self.path.to_owned(), self.place)
     }
 }
 
 /// How a scan went.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Scanned {
+pub struct ScanOutcome {
     /// Directories that could not be read, and names that are not UTF-8.
     pub unreadable: usize,
     /// Whether it gave up at its own limits before it had seen everything.
@@ -114,7 +114,7 @@ impl Workspace {
         shown: ScanFilter,
         stop: &Stop,
         each: &mut dyn FnMut(&ScanEntry<'_>) -> ControlFlow<()>,
-    ) -> Result<Scanned, Error> {
+    ) -> Result<ScanOutcome, Error> {
         let spot = self.walk(start, Parents::MustExist)?;
         let path = spot.path();
         let Some(file_type) = spot.file_type else {
@@ -135,7 +135,7 @@ impl Workspace {
                 file_type,
                 place: *place,
             });
-            return Ok(Scanned::default());
+            return Ok(ScanOutcome::default());
         }
         let mut scan = Scan {
             workspace: self,
@@ -145,7 +145,7 @@ impl Workspace {
             each,
             seen: 0,
             rules: Vec::new(),
-            done: Scanned::default(),
+            done: ScanOutcome::default(),
         };
         let directory =
             open_directory(&spot.directory, &spot.name).map_err(|errno| Error::at(&path, errno))?;
@@ -185,9 +185,9 @@ struct Scan<'a> {
     stop: &'a Stop,
     each: &'a mut dyn FnMut(&ScanEntry<'_>) -> ControlFlow<()>,
     seen: usize,
-    /// The ignore rules in force, each with the directory it stands in, outermost first.
+    /// The ignore rules in force, each with its directory, outermost first.
     rules: Vec<(String, Gitignore)>,
-    done: Scanned,
+    done: ScanOutcome,
 }
 
 impl Scan<'_> {
@@ -339,7 +339,7 @@ impl Scan<'_> {
             let Ok(opened) = self.workspace.read(&path) else { continue };
             let Ok(content) = read_bounded(opened, MAX_RULES_BYTES) else { continue };
             for line in String::from_utf8_lossy(&content).lines() {
-                // A line that is no pattern ignores nothing, as in git.
+                // A line that is not a pattern ignores nothing, as in git.
                 let _ = rules.add_line(None, line);
             }
         }

@@ -1,17 +1,18 @@
 //! One hash for all files of a workspace, so that a plan made for them is not carried out on others.
 //!
-//! What git ignores, git's own data and the files of tasks are no part of it. Of a file that is large, and of all files
-//! once much has been read, the size and the time of its last change count in place of the content: looking must stay a
-//! matter of a second.
+//! What git ignores, git's own data and the files of tasks are left out. Of a file that is large, and of all files
+//! once much has been read, the size and the time of its last change count in place of the content: a scan must not take
+//! longer than about a second.
 
 use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt as _;
 
 use jiff::Timestamp;
 use sha2::{Digest as _, Sha256};
+use windlass_core::hash::hex;
 use windlass_core::layout::Ownership;
 
-use super::{Error, ScanEntry, ScanFilter, Stop, Workspace, hex, read_bounded};
+use super::{Error, ScanEntry, ScanFilter, Stop, Workspace, read_bounded};
 
 /// The largest file whose content counts.
 const MAX_FILE_BYTES: u64 = 1 << 20;
@@ -22,7 +23,7 @@ const MAX_NAMED: usize = 20;
 
 /// The files of a workspace at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tree {
+pub struct TreeDigest {
     pub digest: String,
     /// Files that were changed at or after the time that was asked about, as an agent writes them; the first few.
     pub changed: Vec<String>,
@@ -30,7 +31,7 @@ pub struct Tree {
 
 impl Workspace {
     /// Looks at all files of the workspace. Names those that were changed at or after `since`.
-    pub fn tree(&self, since: Option<Timestamp>) -> Result<Tree, Error> {
+    pub fn tree(&self, since: Option<Timestamp>) -> Result<TreeDigest, Error> {
         let mut look = ChangeScan { hash: Sha256::new(), bytes: 0, changed: Vec::new(), since };
         let shown = ScanFilter { hidden: true, ignored: false };
         let mut each = |entry: &ScanEntry<'_>| {
@@ -41,7 +42,7 @@ impl Workspace {
             ControlFlow::Continue(())
         };
         self.scan(self.layout().top(), shown, &Stop::default(), &mut each)?;
-        Ok(Tree { digest: hex(look.hash), changed: look.changed })
+        Ok(TreeDigest { digest: hex(&look.hash.finalize()), changed: look.changed })
     }
 }
 

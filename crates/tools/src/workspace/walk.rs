@@ -90,7 +90,7 @@ struct Walk<'a> {
 
 impl Workspace {
     /// A walked path as an agent writes it.
-    fn shown(&self, place: Root, parts: &[String]) -> String {
+    fn shown_path(&self, place: Root, parts: &[String]) -> String {
         let below = parts.join("/");
         match place {
             Root::Workspace => self.places.layout.relative(&below),
@@ -130,7 +130,7 @@ impl Workspace {
     /// The tree that a path is in and what is below its top. A relative one begins where the agent started.
     fn enter(&self, path: &str, asked: &str) -> Result<(Root, String), Error> {
         if !path.starts_with('/') {
-            let start = self.places.layout.below();
+            let start = self.places.layout.start_directory();
             return Ok((Root::Workspace, format!("{start}/{path}")));
         }
         let below = |top: &str| {
@@ -242,7 +242,7 @@ impl Walk<'_> {
     fn at(&self, name: &str) -> String {
         let mut parts: Vec<_> = self.trail.iter().map(|(part, _)| part.clone()).collect();
         parts.push(name.to_owned());
-        self.workspace.shown(self.place, &parts)
+        self.workspace.shown_path(self.place, &parts)
     }
 
     fn take(&mut self, path: &str) {
@@ -332,10 +332,10 @@ impl Walk<'_> {
         parts.extend(imagined);
         parts.push(name.clone());
         let directory = trail.pop().map_or(top, |(_, directory)| directory);
-        let shown = workspace.shown(place, &parts);
+        let shown = workspace.shown_path(place, &parts);
         let spot = Spot { place, directory, name, file_type, parts, shown };
         match place {
-            Root::Workspace => workspace.refuse_hidden(&spot.parts(), asked)?,
+            Root::Workspace => workspace.refuse_below_hidden(&spot.parts(), asked)?,
             Root::Added(_) => workspace.refuse_hidden_path(&spot.shown)?,
             Root::Skills | Root::Trace => {}
         }
@@ -353,7 +353,7 @@ impl Walk<'_> {
                 name: ".".to_owned(),
                 file_type: kind,
                 parts: Vec::new(),
-                shown: self.workspace.shown(self.place, &[]),
+                shown: self.workspace.shown_path(self.place, &[]),
             }),
         }
     }

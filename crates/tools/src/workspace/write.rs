@@ -8,7 +8,10 @@
 //! - The temporary name comes from the call, so what a crash leaves behind is found and removed.
 //! - Agents of this process take turns at a file: between the last look at it and the rename nobody else of ours
 //!   writes it, so an edit that is reported as made is in the file.
-//! - For other programs there is a gap there that no file system closes: their write in those moments is lost.
+//! - What is written on behalf of the harness lands among the task's own files, wherever links lead that an agent left
+//!   there: nobody is asked about it.
+//! - For other programs there is a gap there that no file system closes: their write to a file that exists is lost in
+//!   those moments. A file that they make is not.
 
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -16,13 +19,13 @@ use std::io::{Read, Write as _};
 use std::os::fd::AsFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid};
+use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, RenameFlags, Stat, Uid};
 use rustix::io::Errno;
 use windlass_core::id::CallId;
 use windlass_core::outcome::FileChange;
 
-use super::protect::Purpose;
-use super::walk::{Parents, Spot};
+use super::protect::{self, Purpose};
+use super::walk::{Parents, Root, Spot};
 use super::{Error, Workspace};
 
 /// One lock for many files: two that share one merely wait for each other.
@@ -45,11 +48,11 @@ pub struct Replacement<'a> {
 
 /// Whether a change that was under way at a crash has happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Happened {
+pub enum ChangeState {
     /// The file is as after the change.
-    Yes,
+    Applied,
     /// The file is as before the change.
-    No,
+    NotApplied,
     /// The file is something else: both, and then another change, or neither.
     Unknown,
 }
@@ -57,21 +60,30 @@ pub enum Happened {
 impl Workspace {
     /// Replaces a file's whole content, or makes the file and the directories above it.
     pub fn replace(&self, new: Replacement<'_>) -> Result<(), Error> {
-        let spot = self.walk(new.path, Parents::Create(new.purpose))?;
+        let mut spot = self.walk(new.path, Parents::Create(new.purpose))?;
         self.refuse_writing(&spot, new.purpose)?;
         // Decided for one file, and a link has since been put into its path.
         if new.purpose != Purpose::Harness && spot.path() != new.path {
             return Err(Error::Changed { path: new.path.to_owned() });
         }
         let _turn = turn_at(&spot)?;
-        let old = self.stat_file(&spot)?;
-        if self.hash_at(&spot)?.as_deref() != new.before {
+        let old = stat_file(&spot)?;
+        // Somebody may have made the file while this one waited for its turn.
+        spot.file_type = old.as_ref().map(|old| FileType::from_raw_mode(old.st_mode));
+        if spot.hash()?.as_deref() != new.before {
             return Err(Error::Changed { path: spot.path() });
         }
         let temporary = temporary_name(new.call);
-        let written = self.write_beside(&spot, &temporary, old.as_ref(), new.content);
-        if written.is_err() {
-            let _ = rustix::fs::unlinkat(&spot.directory, temporary.as_str(), AtFlags::empty());
+        let written = write_beside(&spot, &temporary, old.as_ref(), new.content);
+        match &written {
+            Ok(()) if spot.place == Root::Workspace => {
+                self.rule_files().accept(&spot.parts().join("/"))
+            }
+            Ok(()) => {}
+            Err(_) => {
+                let name = temporary.as_str();
+                let _ = rustix::fs::unlinkat(&spot.directory, name, AtFlags::empty());
+            }
         }
         written
     }
@@ -80,7 +92,7 @@ impl Workspace {
     pub fn keep(&self, call: CallId, path: &str, content: &mut dyn Read) -> Result<(), Error> {
         let spot = self.walk(path, Parents::Create(Purpose::Harness))?;
         self.refuse_writing(&spot, Purpose::Harness)?;
-        self.stat_file(&spot)?;
+        stat_file(&spot)?;
         let failed = |errno| Error::at(&spot.path(), errno);
         let temporary = temporary_name(call);
         let mut file = File::from(create_new(&spot, &temporary).map_err(failed)?);
@@ -99,7 +111,7 @@ impl Workspace {
     }
 
     /// Finds out whether a change that a crash interrupted has happened, and removes its leftovers.
-    pub fn recover(&self, call: CallId, change: &FileChange) -> Result<Happened, Error> {
+    pub fn recover(&self, call: CallId, change: &FileChange) -> Result<ChangeState, Error> {
         let now = match self.walk(&change.path, Parents::MustExist) {
             Ok(spot) => {
                 let temporary = temporary_name(call);
@@ -107,57 +119,78 @@ impl Workspace {
                     Ok(()) | Err(Errno::NOENT) => {}
                     Err(errno) => return Err(Error::at(&spot.path(), errno)),
                 }
-                self.hash_at(&spot)?
+                spot.hash()?
             }
             Err(Error::NotFound { .. }) => None,
             Err(error) => return Err(error),
         };
         Ok(if now.as_ref() == Some(&change.after) {
-            Happened::Yes
+            ChangeState::Applied
         } else if now == change.before {
-            Happened::No
+            ChangeState::NotApplied
         } else {
-            Happened::Unknown
+            ChangeState::Unknown
         })
     }
 
     /// Refuses a spot that `purpose` may not write.
     pub(super) fn refuse_writing(&self, spot: &Spot, purpose: Purpose) -> Result<(), Error> {
+        if purpose == Purpose::Harness {
+            protect::refuse_elsewhere(spot, &self.places.layout)?;
+        }
         self.refuse_writing_to(spot.place, &spot.parts(), purpose, &spot.path())
     }
+}
 
-    /// What is known of the regular file at a spot; `None` when there is none.
-    fn stat_file(&self, spot: &Spot) -> Result<Option<Stat>, Error> {
-        match rustix::fs::statat(&spot.directory, spot.name.as_str(), AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) => match super::special(FileType::from_raw_mode(stat.st_mode), &spot.path()) {
+/// The metadata of the regular file at a spot; `None` if there is no file.
+fn stat_file(spot: &Spot) -> Result<Option<Stat>, Error> {
+    match rustix::fs::statat(&spot.directory, spot.name.as_str(), AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) => {
+            match super::content::special(FileType::from_raw_mode(stat.st_mode), &spot.path()) {
                 Some(error) => Err(error),
                 None => Ok(Some(stat)),
-            },
-            Err(Errno::NOENT) => Ok(None),
-            Err(errno) => Err(Error::at(&spot.path(), errno)),
+            }
         }
+        Err(Errno::NOENT) => Ok(None),
+        Err(errno) => Err(Error::at(&spot.path(), errno)),
     }
+}
 
-    fn write_beside(
-        &self,
-        spot: &Spot,
-        temporary: &str,
-        old: Option<&Stat>,
-        content: &[u8],
-    ) -> Result<(), Error> {
-        let failed = |errno| Error::at(&spot.path(), errno);
-        let file = File::from(create_new(spot, temporary).map_err(failed)?);
-        (&file).write_all(content).map_err(|source| Error::Io { path: spot.path(), source })?;
-        match old {
-            Some(old) => keep_mode_and_owner(&file, old).map_err(failed)?,
-            None => give_to_owner_of(&spot.directory, temporary),
-        }
-        rustix::fs::fsync(&file).map_err(failed)?;
-        rustix::fs::renameat(&spot.directory, temporary, &spot.directory, spot.name.as_str())
-            .map_err(failed)?;
-        sync_directory(&spot.directory);
-        Ok(())
+/// Writes the content into a file beside it, which then takes its name.
+fn write_beside(
+    spot: &Spot,
+    temporary: &str,
+    old: Option<&Stat>,
+    content: &[u8],
+) -> Result<(), Error> {
+    let failed = |errno| Error::at(&spot.path(), errno);
+    let file = File::from(create_new(spot, temporary).map_err(failed)?);
+    (&file).write_all(content).map_err(|source| Error::Io { path: spot.path(), source })?;
+    match old {
+        Some(old) => keep_mode_and_owner(&file, old).map_err(failed)?,
+        None => give_to_owner_of(&spot.directory, temporary),
     }
+    rustix::fs::fsync(&file).map_err(failed)?;
+    match take_name(spot, temporary, old.is_none()) {
+        Err(Errno::EXIST) => return Err(Error::Changed { path: spot.path() }),
+        taken => taken.map_err(failed)?,
+    }
+    sync_directory(&spot.directory);
+    Ok(())
+}
+
+/// Gives a temporary file the name it was made for. A new file takes the place of no other, whoever has made that one, where
+/// the file system knows such a rename.
+fn take_name(spot: &Spot, temporary: &str, is_new: bool) -> Result<(), Errno> {
+    let (directory, name) = (&spot.directory, spot.name.as_str());
+    if is_new {
+        let flags = RenameFlags::NOREPLACE;
+        match rustix::fs::renameat_with(directory, temporary, directory, name, flags) {
+            Err(Errno::INVAL | Errno::NOSYS) => {}
+            taken => return taken,
+        }
+    }
+    rustix::fs::renameat(directory, temporary, directory, name)
 }
 
 /// Waits until nobody else of this process writes the file at a spot.

@@ -299,3 +299,13 @@ async fn what_a_link_among_rules_leads_to_is_a_rule() {
     let found = bench.assessed("write", json!({ "path": "docs/new.md", "content": "x" })).await;
     assert!(found.starts_with("edit"), "{found}");
 }
+
+#[tokio::test]
+async fn an_archive_of_an_unknown_form_is_asked_about() {
+    let mut bench = Bench::new();
+    bench.put("AGENTS.md", "be kind");
+    bench.put("a.cab", "MSCF and more");
+    bench.put("a.tar", [0; 1024]);
+    assert_eq!(class(&mut bench, "tar xf a.cab").await, "production HIGH");
+    assert_ne!(class(&mut bench, "tar xf a.tar").await, "production HIGH");
+}

@@ -36,7 +36,12 @@ async fn a_change_of_what_a_command_means_is_seen() {
         ("git merge topic", &[".git/refs/heads/topic"], ".git/refs/heads/topic"),
         ("git checkout origin/topic~1", &[".git/HEAD"], ".git/refs/remotes/origin/topic"),
         ("git stash pop", &[".git/refs/stash"], ".git/refs/stash"),
+        // What is replaced is not what was seen.
+        ("mv a.txt b", &["a.txt", "b"], "b"),
+        ("sed -i s/a/b/ f.txt", &["f.txt"], "f.txt"),
+        ("echo x > f.txt", &["f.txt"], "f.txt"),
         // What is not there yet.
+        ("cp a.txt later.txt", &["a.txt"], "later.txt"),
         ("tar xf later.tar -C out", &[], "later.tar"),
         ("cat later.sh | bash", &[], "later.sh"),
         ("git commit -m x", &[".git/HEAD"], ".git/hooks/pre-commit"),

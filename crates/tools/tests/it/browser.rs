@@ -187,7 +187,7 @@ async fn act(bench: &mut Bench, action: &str, reference: &str) -> String {
     bench.ok("browser", json!({ "action": action, "ref": reference })).await
 }
 
-/// ES-249, ES-261; Must show 1: a form
+/// ES-249, ES-261: a form
 #[tokio::test]
 async fn a_form_is_filled_in_and_sent_after_it_was_allowed() {
     let (site, mut bench) = (site().await, bench());
@@ -252,7 +252,7 @@ async fn a_click_that_turns_out_to_submit_a_form_sends_nothing() {
     assert_eq!(site.sent(), Vec::<String>::new());
 }
 
-/// Must show 1: a page built by script; an iframe
+/// A page built by script; an iframe
 #[tokio::test]
 async fn pages_that_scripts_build_and_frames_are_seen() {
     let (site, mut bench) = (site().await, bench());
@@ -271,7 +271,6 @@ async fn pages_that_scripts_build_and_frames_are_seen() {
     assert!(back.contains("/built"), "{back}");
 }
 
-/// Must show 1: a page of 5 MB
 #[tokio::test]
 async fn a_huge_page_is_shown_within_the_limit() {
     let (site, mut bench) = (site().await, bench());
@@ -282,7 +281,6 @@ async fn a_huge_page_is_shown_within_the_limit() {
     assert!(text.text.len() > 900_000, "{}", text.text.len());
 }
 
-/// Must show 1: an endless redirect
 #[tokio::test]
 async fn pages_that_redirect_for_ever_come_to_an_end() {
     let (site, mut bench) = (site().await, bench());
@@ -295,7 +293,6 @@ async fn pages_that_redirect_for_ever_come_to_an_end() {
     assert!(go(&mut bench, site.at("/form")).await.contains("Order paint"));
 }
 
-/// Must show 1: dialogs
 #[tokio::test]
 async fn dialogs_are_answered_and_reported() {
     let (site, mut bench) = (site().await, bench());
@@ -309,7 +306,6 @@ async fn dialogs_are_answered_and_reported() {
     assert!(view.contains("\nyes\n") && view.contains("answered with OK"), "{view}");
 }
 
-/// Must show 1: a download
 #[tokio::test]
 async fn a_download_is_in_the_workspace_and_new_tabs_are_followed() {
     let (site, mut bench) = (site().await, bench());
@@ -331,9 +327,9 @@ async fn a_download_is_in_the_workspace_and_new_tabs_are_followed() {
     assert!(said.contains("no page is open"), "{said}");
 }
 
-/// Must show 1: instructions are data; loopback and metadata are refused; complaints are reported
+/// Instructions are data; loopback and metadata are refused; complaints are reported
 #[tokio::test]
-async fn what_a_page_says_is_data_and_what_it_may_not_reach_is_refused() {
+async fn text_of_a_page_is_data_and_forbidden_addresses_are_refused() {
     let (site, mut bench) = (site().await, bench());
     let view = go(&mut bench, site.at("/instructions")).await;
     let (head, body) = view.split_once("\n\n").unwrap();

@@ -1,22 +1,10 @@
 //! Checkpoints of a real repository: everything that is there is kept, and nothing else changes.
 
 use std::fs;
-use std::path::Path;
-use std::process::Command;
 
+use windlass_testkit::git;
 use windlass_tools::workspace::checkpoint;
 use windlass_tools::workspace::repository::repository_of_worktree;
-
-fn git(directory: &Path, arguments: &[&str]) -> String {
-    let output = Command::new("git")
-        .args(["-c", "user.name=Ada", "-c", "user.email=ada@example.org"])
-        .args(arguments)
-        .current_dir(directory)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap().trim().to_owned()
-}
 
 /// MS-133: a ref that holds changed and new files, and not the ignored ones.
 #[tokio::test]
@@ -46,6 +34,18 @@ async fn a_checkpoint_holds_what_is_there_and_touches_nothing() {
 }
 
 #[tokio::test]
+async fn a_pipe_in_place_of_the_index_does_not_block_a_checkpoint() {
+    let directory = tempfile::tempdir().unwrap();
+    let top = directory.path().canonicalize().unwrap();
+    git(&top, &["init", "-q", "-b", "main"]);
+    fs::write(top.join("a.txt"), "one\n").unwrap();
+    let (index, mode) = (top.join(".git/index"), rustix::fs::Mode::from_raw_mode(0o600));
+    rustix::fs::mknodat(rustix::fs::CWD, &index, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    let made = checkpoint::make(&top, "task_1").await.unwrap();
+    assert_eq!(git(&top, &["show", &format!("{}:a.txt", made.reference)]), "one");
+}
+
+#[tokio::test]
 async fn a_checkpoint_runs_no_program_of_the_repository() {
     let directory = tempfile::tempdir().unwrap();
     let top = directory.path().canonicalize().unwrap();
@@ -62,6 +62,55 @@ async fn a_checkpoint_runs_no_program_of_the_repository() {
     fs::write(top.join("a.txt"), "one\n").unwrap();
     assert!(checkpoint::make(&top, "task_1").await.is_some());
     assert!(!top.join("ran").exists());
+}
+
+/// Settings of a repository that an agent has made inside its directory name commands.
+#[tokio::test]
+async fn a_checkpoint_runs_no_program_of_an_embedded_repository() {
+    let directory = tempfile::tempdir().unwrap();
+    let top = directory.path().canonicalize().unwrap();
+    git(&top, &["init", "-q", "-b", "main"]);
+    let inner = top.join("inner");
+    git(&top, &["init", "-q", "inner"]);
+    fs::write(inner.join("file"), "one\n").unwrap();
+    git(&inner, &["add", "file"]);
+    git(&inner, &["commit", "-qm", "inner"]);
+    git(&top, &["add", "inner"]);
+    let ran = top.join("ran");
+    let trap = format!("touch {}; cat", ran.display());
+    git(&inner, &["config", "filter.x.clean", &trap]);
+    fs::write(inner.join(".gitattributes"), "* filter=x\n").unwrap();
+    fs::File::open(inner.join("file")).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
+
+    let made = checkpoint::make(&top, "task_1").await.unwrap();
+
+    assert!(!ran.exists());
+    let kept = git(&top, &["ls-tree", &made.reference, "inner"]);
+    assert!(kept.contains(&git(&inner, &["rev-parse", "HEAD"])), "{kept}");
+}
+
+/// Git gets an object that is gone from where the configuration says, by a program that it names.
+#[tokio::test]
+async fn a_checkpoint_fetches_nothing_from_elsewhere() {
+    let directory = tempfile::tempdir().unwrap();
+    let top = directory.path().canonicalize().unwrap();
+    git(&top, &["init", "-q", "-b", "main"]);
+    git(&top, &["commit", "-q", "--allow-empty", "-m", "first"]);
+    let other = top.join("other.git");
+    git(&top, &["init", "-q", "--bare", "other.git"]);
+    let ran = top.join("ran");
+    for (setting, value) in [
+        ("core.repositoryFormatVersion", "1"),
+        ("extensions.partialClone", "origin"),
+        ("remote.origin.promisor", "true"),
+        ("remote.origin.url", &format!("ext::touch {}", ran.display())),
+        ("protocol.ext.allow", "always"),
+    ] {
+        git(&other, &["config", setting, value]);
+    }
+    fs::write(top.join(".git/commondir"), "../other.git\n").unwrap();
+    assert_eq!(checkpoint::make(&top, "task_1").await, None);
+    assert!(!ran.exists());
 }
 
 #[tokio::test]

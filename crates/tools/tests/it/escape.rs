@@ -346,8 +346,21 @@ async fn our_data_directory_inside_the_workspace_is_neither_read_nor_written() {
         );
         let write = bench.error("write", json!({ "path": path, "content": "x" })).await;
         assert!(write.contains("windlass's own data"), "{path}: {write}");
+        assert!(!read.contains("cannot be written by"), "what was asked is named: {read}");
     }
     bench.ok("write", json!({ "path": ".data/other", "content": "x" })).await;
+
+    // A command outside a sandbox may move the directory above it.
+    std::fs::rename(bench.path(".data"), bench.path("moved")).unwrap();
+    let read = bench.error("read", json!({ "path": "moved/windlass/token" })).await;
+    assert!(read.contains("windlass's own data"), "{read}");
+    let write = bench.error("write", json!({ "path": "moved/windlass/x", "content": "x" })).await;
+    assert!(write.contains("windlass's own data"), "{write}");
+    let found = bench.ok("glob", json!({ "pattern": "**/*", "hidden": true })).await;
+    assert!(found.contains("moved/other") && !found.contains("token"), "{found}");
+    std::fs::rename(bench.path("moved/windlass"), bench.path("own")).unwrap();
+    let read = bench.error("read", json!({ "path": "own/token" })).await;
+    assert!(read.contains("windlass's own data"), "{read}");
 }
 
 /// One name of a path, among them every one that has led somewhere it should not.

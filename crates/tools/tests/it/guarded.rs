@@ -50,7 +50,7 @@ async fn a_link_does_not_hide_that_a_file_holds_secrets() {
     std::os::unix::fs::symlink(".ssh/id_rsa", bench.path("notes.txt")).unwrap();
     assert_eq!(
         bench.assessed("read", json!({ "path": "notes.txt" })).await,
-        "read HIGH: `notes.txt` holds secrets"
+        "read HIGH: `.ssh/id_rsa` holds secrets"
     );
 }
 
@@ -131,4 +131,64 @@ fn an_edit_that_is_answered_is_in_the_file() {
     assert!(missing.is_empty(), "{} of {} edits are lost: {missing:?}", missing.len(), made.len());
     assert!(made.len() >= EDITS, "{}", made.len());
     assert_eq!(text.lines().count(), made.len());
+}
+
+/// The same for a file that nobody has made yet: of several agents one makes it, and the others are told.
+#[test]
+fn a_new_file_is_made_by_one_agent_alone() {
+    const AGENTS: usize = 8;
+    let room = tempfile::tempdir().unwrap();
+    let workspace = Arc::new(Workspace::open(room.path(), Places::default()).unwrap());
+    for round in 0..40 {
+        let start = Arc::new(std::sync::Barrier::new(AGENTS));
+        let agents: Vec<_> = (0..AGENTS)
+            .map(|agent| {
+                let (workspace, start) = (Arc::clone(&workspace), Arc::clone(&start));
+                std::thread::spawn(move || {
+                    let (path, content) = (format!("new-{round}"), format!("{agent}"));
+                    let new = Replacement {
+                        call: CallId::derived("test", &format!("{round}-{agent}")),
+                        path: &path,
+                        before: None,
+                        content: content.as_bytes(),
+                        purpose: Purpose::Agent,
+                    };
+                    start.wait();
+                    workspace.replace(new).is_ok().then_some(content)
+                })
+            })
+            .collect();
+        let made = agents.into_iter().filter_map(|agent| agent.join().unwrap());
+        let made: Vec<String> = made.collect();
+        let text = std::fs::read_to_string(room.path().join(format!("new-{round}"))).unwrap();
+        assert_eq!(made, [text], "round {round}");
+    }
+}
+
+/// What the harness keeps for an agent is written unasked, so an agent must not choose where.
+#[test]
+fn a_link_among_a_tasks_own_files_leads_the_harness_nowhere() {
+    let room = tempfile::tempdir().unwrap();
+    let workspace = Workspace::open(room.path(), Places::default()).unwrap();
+    let at = |name: &str| room.path().join(name);
+    std::fs::write(at("AGENTS.md"), "be kind\n").unwrap();
+    std::os::unix::fs::symlink("../AGENTS.md", at(".scratch/compaction-1.md")).unwrap();
+    std::os::unix::fs::symlink("..", at(".scratch/up")).unwrap();
+    let call = CallId::derived("test", "harness");
+    let before = content_hash(b"be kind\n");
+    for path in [".scratch/compaction-1.md", ".scratch/up/AGENTS.md", "AGENTS.md"] {
+        let new = Replacement {
+            call,
+            path,
+            before: Some(&before),
+            content: b"evil\n",
+            purpose: Purpose::Harness,
+        };
+        let refused = workspace.replace(new).unwrap_err().to_string();
+        assert!(refused.contains("leads there"), "{path}: {refused}");
+        assert!(workspace.keep(call, path, &mut &b"evil\n"[..]).is_err(), "{path}");
+    }
+    assert_eq!(std::fs::read_to_string(at("AGENTS.md")).unwrap(), "be kind\n");
+    workspace.keep(call, ".scratch/kept", &mut &b"kept\n"[..]).unwrap();
+    assert_eq!(std::fs::read_to_string(at(".scratch/kept")).unwrap(), "kept\n");
 }

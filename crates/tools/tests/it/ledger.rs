@@ -65,6 +65,21 @@ async fn the_six_tools_carry_a_commitment_through_its_life() {
     assert_eq!(content, b"42 passed\n");
 }
 
+#[tokio::test]
+async fn evidence_that_holds_secrets_asks() {
+    let mut bench = Bench::new();
+    bench.put(".ssh/id_rsa", "hush");
+    bench.put("test.log", "42 passed\n");
+    sign(&mut bench, "executor");
+    let call = |path: &str| json!({ "type": "file", "path": path, "description": "it" });
+    assert_eq!(
+        bench.assessed("capture", call(".ssh/id_rsa")).await,
+        "read HIGH: `.ssh/id_rsa` holds secrets"
+    );
+    let log = bench.assessed("capture", call("test.log")).await;
+    assert_eq!(log, "ledger LOW: records evidence of type file");
+}
+
 /// AX-117: the second claim is refused, and so is an unknown commitment.
 #[tokio::test]
 async fn a_second_claim_is_an_error_that_names_the_first() {

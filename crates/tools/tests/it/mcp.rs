@@ -15,7 +15,7 @@ use windlass_core::axes::PermissionProfile;
 use windlass_core::layout::Layout;
 use windlass_core::outcome::CallEnding;
 use windlass_core::policy::{Class, Risk};
-use windlass_tools::mcp::{Change, Definition, McpHost, Servers, parse_server};
+use windlass_tools::mcp::{Definition, McpHost, Servers, ToolChange, parse_server};
 use windlass_tools::registry::reachable_under;
 
 use crate::bench::Bench;
@@ -65,7 +65,7 @@ fn pid(bench: &Bench) -> rustix::process::Pid {
     rustix::process::Pid::from_raw(bench.text("pid").trim().parse().unwrap()).unwrap()
 }
 
-/// Must show 2: list and call; WF-030
+/// List and call; WF-030
 #[tokio::test]
 async fn a_real_servers_tools_are_listed_and_called() {
     let mut bench = Bench::new();
@@ -115,7 +115,7 @@ async fn a_real_servers_picture_arrives_as_a_picture() {
     servers.close().await;
 }
 
-/// Must show 2: killed mid-call, and started again.
+/// Killed mid-call, and started again.
 #[tokio::test]
 async fn a_server_that_is_killed_during_a_call_is_started_again_once() {
     let mut bench = Bench::new();
@@ -147,7 +147,7 @@ async fn a_server_that_is_killed_during_a_call_is_started_again_once() {
     assert!(given_up.contains("not started again in this task"), "{given_up}");
 }
 
-/// Must show 2: a call that may have effects is never sent twice.
+/// A call that may have effects is never sent twice.
 #[tokio::test]
 async fn a_call_with_effects_that_breaks_off_has_an_unknown_outcome() {
     let mut bench = Bench::new();
@@ -271,7 +271,7 @@ async fn a_changed_description_is_reported_and_the_pinned_one_stays() {
     assert!(notices[0].contains("first met: `read_text_file`"), "{}", notices[0]);
     let server = servers.iter().next().unwrap();
     let (_, changes) = server.compare().await.unwrap();
-    assert!(changes.contains(&Change::Changed("read_text_file".to_owned())));
+    assert!(changes.contains(&ToolChange::Changed("read_text_file".to_owned())));
     server.meet().await.unwrap();
     assert!(server.compare().await.unwrap().1.is_empty(), "accepted");
 }

@@ -93,10 +93,42 @@ async fn an_answer_over_the_limit_is_an_error_at_once() {
     for value in [over_http(port), over_stdio] {
         let mut bench = Bench::new();
         let _servers = with_server(&mut bench, value).await;
-        let said = bench.error("mcp__files__large", json!({})).await;
-        assert!(said.contains("answered with more than 16 MiB"), "{said}");
-        assert_eq!(bench.ok("mcp__files__echo", json!({})).await, "still here", "it continues");
+        for tool in ["mcp__files__large", "mcp__files__large_json", "mcp__files__many"] {
+            let said = bench.error(tool, json!({})).await;
+            assert!(said.contains("answered with more than 16 MiB or 200000 values"), "{said}");
+            let next = bench.ok("mcp__files__echo", json!({})).await;
+            assert_eq!(next, "still here", "it continues after {tool}");
+        }
     }
+}
+
+#[tokio::test]
+async fn a_servers_change_of_rules_is_asked_or_undone() {
+    let mut bench = Bench::new();
+    bench.put("AGENTS.md", "be kind\n");
+    bench.put("docs/a.md", "x");
+    let stdio = json!({ "command": "python3", "args": [program(), "stdio"],
+        "env": { "RULES": bench.path("AGENTS.md") } });
+    let _servers = with_server(&mut bench, stdio).await;
+    let full = bench.path("AGENTS.md").display().to_string();
+    for named in [
+        json!({ "path": "AGENTS.md" }),
+        json!({ "path": "docs/../AGENTS.md" }),
+        json!({ "uri": format!("file://{full}") }),
+        json!({ "edits": [{ "file": { "name": full } }] }),
+        json!({ "path": ".claude/settings.json" }),
+    ] {
+        let said = bench.assessed("mcp__files__rewrite", named.clone()).await;
+        assert!(said.starts_with("production "), "{named}: {said}");
+    }
+    let said = bench.assessed("mcp__files__rewrite", json!({ "path": "docs/a.md" })).await;
+    assert!(said.starts_with("build "), "{said}");
+
+    let said = bench.ok("mcp__files__rewrite", json!({})).await;
+    assert_eq!(bench.text("AGENTS.md"), "be kind\n", "{said}");
+    assert!(said.contains("- `AGENTS.md`; what it was changed to is kept in"), "{said}");
+    bench.ok("mcp__files__rewrite", json!({ "path": "AGENTS.md" })).await;
+    assert_eq!(bench.text("AGENTS.md"), "evil", "who approves it gets it");
 }
 
 #[tokio::test]

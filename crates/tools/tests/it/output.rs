@@ -1,7 +1,7 @@
 //! Cutting outputs to size and making them harmless.
 
 use proptest::prelude::*;
-use windlass_core::outcome::Truncated;
+use windlass_core::outcome::Truncation;
 use windlass_tools::output::{fit, neutralize, readable};
 
 use crate::bench::Bench;
@@ -30,7 +30,7 @@ fn a_text_over_the_limit_is_cut_in_the_middle_and_saved() {
     assert!(cut.len() <= 400, "{} bytes", cut.len());
     insta::assert_snapshot!(cut.strip_suffix(&notice).unwrap());
     let original_size = whole.len() as u64;
-    assert_eq!(truncated, Some(Truncated { full_output_path: path, original_size }));
+    assert_eq!(truncated, Some(Truncation { full_output_path: path, original_size }));
     assert_eq!(bench.text(&format!(".scratch/tool-output-{call}.txt")), whole);
     // The same call cut again, as after a crash.
     assert!(fit(whole, call, 100, &bench.world.workspace).1.is_some());

@@ -65,6 +65,26 @@ async fn what_only_bash_can_read_is_still_asked_about() {
 }
 
 #[tokio::test]
+async fn a_command_too_long_for_a_shell_is_the_models_error() {
+    let mut bench = Bench::new();
+    let command = format!("rm x; : {}", "a".repeat(200_000));
+    let said = bench.prepare("bash", json!({ "command": command })).await.err().unwrap();
+    assert!(said.text.contains("200008 bytes long, and a shell takes at most"), "{}", said.text);
+}
+
+#[tokio::test]
+async fn data_without_a_nul_is_named_and_not_pasted() {
+    let mut bench = Bench::new();
+    let data: Vec<u8> =
+        (0u32..5000).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8 | 1).collect();
+    bench.put("data", data);
+    let said = bench.ok("bash", json!({ "command": "cat data" })).await;
+    assert!(said.len() < 300, "{said}");
+    let read = bench.ok("read", json!({ "path": "data" })).await;
+    assert!(read.contains("a binary file"), "{read}");
+}
+
+#[tokio::test]
 async fn a_command_ended_by_a_signal_says_which() {
     let mut bench = Bench::new();
     let outcome = bench.call("bash", json!({ "command": "kill -SEGV $$" })).await;
@@ -198,7 +218,7 @@ async fn an_endless_line_is_bounded_for_the_model_and_whole_in_scratch() {
 }
 
 #[tokio::test]
-async fn bytes_that_are_no_text_and_terminal_commands_are_made_harmless() {
+async fn bytes_that_are_not_text_and_terminal_commands_are_made_harmless() {
     let mut bench = Bench::new();
     let command = r"printf 'a\0b\377c\033[2Jd\n'";
     assert_eq!(bench.ok("bash", json!({ "command": command })).await, "a\u{fffd}b\u{fffd}c␛[2Jd\n");

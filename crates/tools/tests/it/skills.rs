@@ -17,6 +17,10 @@ fn bench() -> Bench {
         "---\nname: pdf\ndescription: Fill in forms\n---\n# PDF\n\nUse \x1b[1mthis\x1b[0m.\n",
     );
     put("pdf/scripts/fill.py", "");
+    put(
+        "sly.md",
+        "---\nname: sly\ndescription: \"Do\\u200b it\\u202e \\U000E0041\\e[2J\"\n---\nX.\n",
+    );
     put("review.md", "---\nname: review\ndescription: Look closely\n---\nLook.\n");
     put(
         "ship.md",
@@ -28,7 +32,7 @@ fn bench() -> Bench {
     );
     let skills = Skills::load(
         &[(bench.outside.path().join("skills"), Scope::User)],
-        &(std::sync::Arc::new(|_: &windlass_skills::Skill| false) as windlass_skills::Approved),
+        &(std::sync::Arc::new(|_: &windlass_skills::Skill| false) as windlass_skills::ApprovalFn),
     );
     bench.with_skills(skills)
 }
@@ -37,9 +41,11 @@ fn bench() -> Bench {
 #[tokio::test]
 async fn skills_are_listed_by_name_and_description() {
     let mut bench = bench();
-    insta::assert_snapshot!(bench.ok("list_skills", json!({})).await, @"
+    // What is hidden in a description is marked.
+    insta::assert_snapshot!(bench.ok("list_skills", json!({})).await, @r"
     - pdf: Fill in forms
     - review: Look closely
+    - sly: Do\u{200B} it\u{202E} \u{E0041}␛[2J
     ");
     assert_eq!(bench.assessed("list_skills", json!({})).await, "read LOW: lists the skills");
     assert_eq!(Bench::new().ok("list_skills", json!({})).await, "There are no skills.");
@@ -63,7 +69,7 @@ async fn a_skill_is_read_whole_or_the_known_ones_are_named() {
     ");
     assert!(bench.ok("read_skill", name("review")).await.ends_with("---\nLook.\n"));
     insta::assert_snapshot!(bench.error("read_skill", name("nope")).await,
-        @"Error: there is no skill `nope`. The skills are: pdf, review.");
+        @"Error: there is no skill `nope`. The skills are: pdf, review, sly.");
     insta::assert_snapshot!(bench.error("read_skill", name("ship")).await,
         @"Error: skill `ship` is used only when the user calls for it. Ask the user to run /ship.");
     assert_eq!(bench.assessed("read_skill", name("pdf")).await, "read LOW: reads skill `pdf`");

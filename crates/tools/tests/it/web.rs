@@ -90,7 +90,7 @@ async fn a_pdf_is_saved_and_not_shown() {
     }
 }
 
-/// Must show 3; ES-192, ES-259
+/// ES-192, ES-259
 #[tokio::test]
 async fn a_page_is_given_as_markdown_and_other_text_as_it_is() {
     let site = site(pages()).await;
@@ -124,7 +124,6 @@ async fn a_page_is_given_as_markdown_and_other_text_as_it_is() {
     assert_eq!(assessed, "read MEDIUM: reads https://example.org");
 }
 
-/// Must show 3
 #[tokio::test]
 async fn private_loopback_link_local_and_metadata_addresses_are_refused() {
     let mut bench = fetching(reach(&[]));
@@ -151,7 +150,7 @@ async fn private_loopback_link_local_and_metadata_addresses_are_refused() {
     }
 }
 
-/// Must show 3: also where a name or a redirect leads there.
+/// Also where a name or a redirect leads there.
 #[tokio::test]
 async fn a_name_or_redirect_that_leads_to_a_private_address_is_refused() {
     let site = site(pages()).await;

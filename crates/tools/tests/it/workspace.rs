@@ -4,7 +4,8 @@ use std::path::Path;
 
 use windlass_core::id::{CallId, TaskId};
 use windlass_core::layout::{Layout, Own};
-use windlass_tools::workspace::repository::{boundary, git_directories};
+use windlass_testkit::git;
+use windlass_tools::workspace::repository::{boundary, git_directories, remove_planted};
 use windlass_tools::workspace::{Places, Purpose, Replacement, Workspace};
 
 fn open(path: &Path) -> Result<Workspace, String> {
@@ -54,18 +55,6 @@ fn write(path: impl AsRef<Path>, content: &str) {
     std::fs::write(path, content).unwrap();
 }
 
-fn git(directory: &Path, arguments: &[&str]) -> String {
-    let output = std::process::Command::new("git")
-        .args(["-c", "user.name=Ada", "-c", "user.email=ada@example.org"])
-        .args(arguments)
-        .current_dir(directory)
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{arguments:?}: {output:?}");
-    String::from_utf8(output.stdout).unwrap()
-}
-
 #[test]
 fn a_persons_directory_gets_nothing_before_it_is_needed() {
     let room = tempfile::tempdir().unwrap();
@@ -107,7 +96,7 @@ fn a_projects_own_windlass_files_stay_visible_to_git() {
     let file = format!("{}/b", workspace.layout().path(Own::Scratch));
     replace(&workspace, &file, "x").unwrap();
     write(top.join(".windlass/skills/a/SKILL.md"), "new");
-    assert_eq!(git(&top, &["status", "--porcelain"]), "?? .windlass/skills/\n");
+    assert_eq!(git(&top, &["status", "--porcelain"]), "?? .windlass/skills/");
 }
 
 #[test]
@@ -208,16 +197,26 @@ fn a_worktree_gets_what_it_needs_of_its_own_repository_only() {
         ("GIT", true),
         ("GIT/hooks", false),
         ("GIT/config", false),
+        ("GIT/config.worktree", false),
         ("GIT/info", false),
+        ("GIT/modules", false),
         ("GIT/worktrees", false),
         ("GIT/HEAD", false),
         ("GIT/index", false),
         ("GIT/worktrees/tree", true),
         ("GIT/worktrees/tree/commondir", false),
         ("GIT/worktrees/tree/gitdir", false),
+        ("GIT/worktrees/tree/config.worktree", false),
     ];
     assert_eq!(needed, expected.map(|(path, writable)| (path.to_owned(), writable)));
     assert!(git_directories(&at("main")).is_empty());
+    assert_eq!(git(&at("main"), &["status", "--porcelain"]), "", "git works as before");
+
+    // What git would obey and only a command can have made goes; the worktree's own file stays.
+    write(at("main/.git/commondir").as_path(), "/elsewhere\n");
+    remove_planted(&at("tree"));
+    assert!(!at("main/.git/commondir").exists());
+    assert!(at("main/.git/worktrees/tree/commondir").exists());
 
     // A directory that merely claims to be that worktree, and one that brings its own git directory.
     write(at("liar/.git"), &format!("gitdir: {}\n", at("main/.git/worktrees/tree").display()));
@@ -258,4 +257,21 @@ fn a_workspace_that_is_not_writable_is_named() {
     let path = if rustix::process::geteuid().is_root() { Path::new("/proc/self") } else { &locked };
     let said = open(path).err().unwrap();
     assert_eq!(said, format!("workspace `{}` is not writable", path.display()));
+}
+
+/// The clock of a file system moves in steps, and a person may be asked at any moment of one.
+#[test]
+fn a_change_just_after_the_mark_counts_and_one_before_does_not() {
+    let directory = tempfile::tempdir().unwrap();
+    let top = directory.path().canonicalize().unwrap();
+    std::fs::create_dir(top.join("web")).unwrap();
+    let workspace = personal(&top, "web");
+    for round in 0..50 {
+        std::fs::write(top.join(format!("before{round}")), "x").unwrap();
+        let marks = workspace.changes().marks();
+        let after = top.join(format!("after{round}"));
+        std::fs::write(&after, "x").unwrap();
+        let found = workspace.changes().since(&marks, &|_| false);
+        assert_eq!(found.changed, [after.display().to_string()], "round {round}");
+    }
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use serde_json::json;
 use windlass_core::outcome::{Fact, FileChange, Recovery};
 use windlass_tools::Prepared;
-use windlass_tools::workspace::{Happened, content_hash};
+use windlass_tools::workspace::{ChangeState, content_hash};
 
 use crate::bench::Bench;
 
@@ -84,15 +84,15 @@ async fn recovery_can_tell_whether_the_write_happened() {
     let call = bench.next_call();
     let happened =
         |bench: &Bench, change: &FileChange| bench.world.workspace.recover(call, change).unwrap();
-    assert_eq!(happened(&bench, &change), Happened::No);
+    assert_eq!(happened(&bench, &change), ChangeState::NotApplied);
     assert_eq!(act().await, *outcome);
-    assert_eq!(happened(&bench, &change), Happened::Yes);
+    assert_eq!(happened(&bench, &change), ChangeState::Applied);
     bench.put("a", "newer");
-    assert_eq!(happened(&bench, &change), Happened::Unknown);
+    assert_eq!(happened(&bench, &change), ChangeState::Unknown);
     std::fs::remove_file(bench.path("a")).unwrap();
-    assert_eq!(happened(&bench, &change), Happened::Unknown);
+    assert_eq!(happened(&bench, &change), ChangeState::Unknown);
     let new = FileChange { path: "no/such/dir/a".into(), before: None, after: "x".into() };
-    assert_eq!(happened(&bench, &new), Happened::No);
+    assert_eq!(happened(&bench, &new), ChangeState::NotApplied);
 }
 
 #[tokio::test]
@@ -104,7 +104,7 @@ async fn recovery_removes_what_a_crash_left_beside_the_file() {
     bench.put(&leftover, "half a");
     let change =
         FileChange { path: "d/a".into(), before: Some(content_hash(b"old")), after: "x".into() };
-    assert_eq!(bench.world.workspace.recover(call, &change).unwrap(), Happened::No);
+    assert_eq!(bench.world.workspace.recover(call, &change).unwrap(), ChangeState::NotApplied);
     assert!(!bench.path(&leftover).exists());
     assert_eq!(bench.text("d/a"), "old");
 }

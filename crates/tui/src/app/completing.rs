@@ -1,7 +1,7 @@
 //! What completes the word at the cursor: the list that is open, and what it is made from.
 
 use super::Effect;
-use crate::completion::{self, Command, Completion, Sources};
+use crate::completion::{self, Command, Completion, Sources, Word};
 use crate::composer::Composer;
 use crate::keys::{Code, Key};
 
@@ -13,6 +13,8 @@ pub struct Completing {
     /// The word whose list the person has closed.
     dismissed: Option<usize>,
     is_indexing: bool,
+    /// The word that the files were last looked for, and the directory that it names.
+    indexed_for: Option<(usize, Option<String>)>,
 }
 
 impl Completing {
@@ -24,12 +26,24 @@ impl Completing {
             .dismissed
             .filter(|start| found.as_ref().is_some_and(|found| found.start == *start));
         self.list = found.filter(|_| self.dismissed.is_none());
-        let wants_files = completion::needs_files(text, cursor);
-        if wants_files && self.sources.files.is_none() && !self.is_indexing {
-            self.is_indexing = true;
-            return vec![Effect::IndexFiles];
+        let wanted = match completion::word(text, cursor) {
+            Some(Word::File { start, text }) => {
+                Some((start, completion::place(text).map(str::to_owned)))
+            }
+            Some(Word::Command { .. } | Word::Argument { .. }) | None => None,
+        };
+        // Files come and go: each new word looks for them again, and is completed from the old list meanwhile.
+        if self.indexed_for == wanted {
+            return Vec::new();
         }
-        Vec::new()
+        self.indexed_for.clone_from(&wanted);
+        match wanted {
+            Some((_, Some(place))) => vec![Effect::ListPlace(place)],
+            Some((_, None)) if !std::mem::replace(&mut self.is_indexing, true) => {
+                vec![Effect::IndexFiles]
+            }
+            Some((_, None)) | None => Vec::new(),
+        }
     }
 
     pub(super) fn close(&mut self) {
@@ -59,7 +73,8 @@ impl Completing {
 
     fn accept(&mut self, composer: &mut Composer) -> Vec<Effect> {
         let Some(list) = self.list.take() else { return Vec::new() };
-        if let Some(text) = list.chosen() {
+        let word = composer.text().get(list.start..composer.cursor()).unwrap_or_default();
+        if let Some(text) = list.chosen(word) {
             composer.complete(list.start, &text);
         }
         self.find(composer)
@@ -70,12 +85,16 @@ impl Completing {
         self.sources.files = Some(files);
     }
 
+    pub(super) fn set_place(&mut self, place: String, names: Vec<String>) {
+        self.sources.place = Some((place, names));
+    }
+
     pub(super) fn set_commands(&mut self, commands: Vec<Command>) {
         self.sources.commands = commands;
     }
 
-    /// Takes over what is known to complete from.
-    pub(super) fn take_sources(&mut self, before: Self) {
-        self.sources = before.sources;
+    /// Takes over the commands; the files are those of another directory.
+    pub(super) fn take_commands(&mut self, before: Self) {
+        self.sources.commands = before.sources.commands;
     }
 }

@@ -10,6 +10,8 @@ use crate::keys::{Code, Key};
 pub struct Departure {
     /// Whether they are asked what becomes of the task at work.
     pub is_asked: bool,
+    /// Whether a task of another conversation is at work here.
+    pub has_other_work: bool,
     last_press: Option<Moment>,
 }
 
@@ -21,26 +23,29 @@ impl Departure {
         is_second
     }
 
+    /// Another key was pressed: the next press of the key to leave is the first again.
+    pub(super) fn disarm(&mut self) {
+        self.last_press = None;
+    }
+
     /// Leaves, or asks first where something works.
     pub(super) fn begin(&mut self, phase: Phase) -> Vec<Effect> {
-        if phase.is_working() {
+        if phase.is_working() || self.has_other_work {
             self.is_asked = true;
             return Vec::new();
         }
         vec![Effect::Save, Effect::Leave(Leaving::Park)]
     }
 
-    /// What a key says to that question.
+    /// What a key says to that question, which every key settles.
     pub(super) fn press(&mut self, key: Key, action: Option<Action>) -> Vec<Effect> {
+        self.is_asked = false;
         match (key.code, action) {
             (_, Some(Action::Leave)) | (Code::Char('p'), None) => {
                 vec![Effect::Leave(Leaving::Park)]
             }
             (Code::Char('b'), None) => vec![Effect::Leave(Leaving::Background)],
-            _ => {
-                self.is_asked = false;
-                Vec::new()
-            }
+            _ => Vec::new(),
         }
     }
 

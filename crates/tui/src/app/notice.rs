@@ -8,7 +8,7 @@ use crate::Moment;
 const SHOWN: Duration = Duration::from_secs(4);
 
 /// What is remarked now.
-#[derive(Default)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Notice {
     said: Option<(String, Moment)>,
 }
@@ -18,8 +18,12 @@ impl Notice {
         self.said.as_ref().map(|(text, _)| text.as_str())
     }
 
+    /// An error may come with a hint on a line of its own; the bottom line is one row.
     pub(super) fn say(&mut self, text: impl Into<String>, now: Moment) {
-        self.said = Some((text.into(), now + SHOWN));
+        let text = text.into();
+        let lines: Vec<&str> =
+            text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        self.said = Some((lines.join("; "), now + SHOWN));
     }
 
     pub(super) fn clear(&mut self) {

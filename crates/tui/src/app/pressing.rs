@@ -1,19 +1,19 @@
 //! What each key does, by where the person is: on a page, at a question, in a list, in the text.
 
 use windlass_core::axes::{RunControl, WorkMode};
-use windlass_core::shown::shown_line;
 
 use super::binding::Binder;
 use super::chord::Chorded;
-use super::{App, Effect, Phase, Purpose, Saved, TWICE_ESCAPE, outgoing};
+use super::{App, Effect, Phase, Purpose, QuestionKeys, SavedDrafts, TWICE_ESCAPE, outgoing};
+use crate::completion;
 use crate::composer::Draft;
-use crate::composer::vim::Taken;
-use crate::dialog::{Dialog, Pressed};
+use crate::composer::vim::KeyUse;
+use crate::dialog::{Dialog, DialogAction};
 use crate::host::Layout;
-use crate::keymap::Action;
+use crate::keymap::{Action, Meaning};
 use crate::keys::{Code, Direction, Key};
 use crate::mode_line;
-use crate::overlay::{Asked, Conversations, DiffOf, ViewKind};
+use crate::overlay::{Conversations, DiffOf, Overlay, PageAction, ViewKind};
 use crate::view;
 
 /// Commands that open a page when nothing follows them.
@@ -25,164 +25,227 @@ const VIEWS: &[(&str, ViewKind)] = &[
     ("/roles", ViewKind::Roles),
 ];
 
-impl App {
+/// What a person does with keys, and where it leads.
+pub(super) struct Pressing<'a>(pub &'a mut App);
+
+impl Pressing<'_> {
     /// What a key does; what has to survive it is saved.
     pub(super) fn press(&mut self, key: Key) -> Vec<Effect> {
-        let before = Saved::of(self);
-        let mut effects = self.pressed(key);
-        if Saved::of(self) != before && !effects.contains(&Effect::Save) {
+        let before = SavedDrafts::of(self.0);
+        let (armed, said) = (self.0.departure.until(), self.0.notice.clone());
+        // On a page a notice stands where keys, and what they ask, are named.
+        let is_on_page = self.0.overlay.is_some();
+        let mut effects = self.react(key);
+        // Another key is no second press; and what was remarked is over when the next thing is done.
+        let is_disarmed = armed.is_some() && self.0.departure.until() == armed;
+        if is_disarmed {
+            self.0.departure.disarm();
+        }
+        let is_next_thing = is_on_page || matches!(key.code, Code::Enter | Code::Escape);
+        if self.0.notice == said && (is_disarmed || is_next_thing) {
+            self.0.notice.clear();
+        }
+        if SavedDrafts::of(self.0) != before && !effects.contains(&Effect::Save) {
             effects.push(Effect::Save);
         }
         effects
     }
 
-    fn pressed(&mut self, key: Key) -> Vec<Effect> {
-        if let Some(overlay) = &mut self.overlay {
-            let rows = view::body_rows(overlay, self.size);
-            let asked = overlay.press(key, rows, self.now);
+    fn react(&mut self, key: Key) -> Vec<Effect> {
+        if let Some(overlay) = &mut self.0.overlay {
+            let is_bound = matches!(overlay, Overlay::Keys(keys) if keys.is_waiting());
+            if !is_bound && self.0.settings.keymap.meaning(&[key]) == Meaning::Does(Action::Suspend)
+            {
+                return vec![Effect::Save, Effect::Suspend];
+            }
+            let rows = view::body_rows(overlay, self.0.size);
+            let asked = overlay.press(key, rows, self.0.now);
+            if let (PageAction::Open(_), Overlay::List(_)) = (&asked, &*overlay) {
+                self.0.covered = Some(overlay.clone());
+            }
+            if asked == PageAction::Close
+                && let Some(list) = self.uncover()
+            {
+                return vec![list];
+            }
             if asked.closes() {
-                self.overlay = None;
+                (self.0.overlay, self.0.covered) = (None, None);
                 // What was asked meanwhile has not been seen until now.
-                self.questions.typed(self.now);
+                self.0.questions.typed(self.0.now);
             }
             return match asked {
-                Asked::Bind(action, keys) => Binder(self).bind(action, keys),
+                PageAction::Bind(action, keys) => Binder(self.0).bind(action, keys),
                 asked => wanted(asked),
             };
         }
-        let action = match self.chord.press(key, &self.settings.keymap) {
+        let action = match self.0.chord.press(key, &self.0.settings.keymap) {
             Chorded::Key(action) => action,
             Chorded::Waits | Chorded::Dropped => {
-                self.questions.typed(self.now);
+                self.0.questions.typed(self.0.now);
                 return Vec::new();
             }
         };
-        if self.departure.is_asked {
-            return self.departure.press(key, action);
+        if self.0.departure.is_asked {
+            return self.0.departure.press(key, action);
         }
         if let Some(effects) = self.press_dialog(key) {
             return effects;
         }
-        self.questions.typed(self.now);
-        if self.writing.searching.is_some() {
-            self.writing.press_search(key, action);
+        self.0.questions.typed(self.0.now);
+        if self.0.writing.searching.is_some() {
+            self.0.writing.press_search(key, action);
             return Vec::new();
         }
-        if self.outgoing.queue.selected().is_some() {
+        if self.0.outgoing.queue.selected().is_some() {
             return self.press_queue(key);
         }
-        if let Some(effects) = self.writing.press_completion(key) {
+        if let Some(effects) = self.0.writing.press_completion(key) {
             return effects;
         }
-        match (self.writing.press_vim(key), action) {
-            (Taken::Yes, _) => Vec::new(),
-            (Taken::Instead(key), _) => self.edit(key),
-            (Taken::No, Some(action)) => self.act(action),
-            (Taken::No, None) => self.edit(key),
+        match (self.0.writing.press_vim(key), action) {
+            (KeyUse::Yes, _) => Vec::new(),
+            (KeyUse::Instead(key), _) => self.edit(key),
+            (KeyUse::No, Some(action)) => self.act(action),
+            (KeyUse::No, None) => self.edit(key),
         }
     }
 
+    /// Back from a page to the list that it was opened from, which is read again.
+    fn uncover(&mut self) -> Option<Effect> {
+        let is_page = matches!(self.0.overlay, Some(Overlay::Page(_)));
+        let list = self.0.covered.take().filter(|_| is_page)?;
+        let read = Effect::Load(list.kind().clone());
+        self.0.overlay = Some(list);
+        Some(read)
+    }
+
     pub(super) fn paste(&mut self, text: &str) -> Vec<Effect> {
-        if let Some(overlay) = &mut self.overlay {
+        if let Some(overlay) = &mut self.0.overlay {
             overlay.paste(text);
             return Vec::new();
         }
-        self.questions.typed(self.now);
-        self.outgoing.queue.leave();
-        self.writing.paste(text)
+        self.0.questions.typed(self.0.now);
+        self.0.outgoing.queue.leave();
+        self.0.writing.paste(text)
     }
 
     /// What a key does at a question; `None` where it is not for the question.
     fn press_dialog(&mut self, key: Key) -> Option<Vec<Effect>> {
         // Whoever goes through the lines of a plan has chosen to, and answers nothing by it.
-        let is_commenting = self.questions.first().is_some_and(Dialog::is_commenting);
-        if self.writing.answering.is_some() || !(is_commenting || self.is_armed()) {
+        let is_commenting = self.0.questions.first().is_some_and(Dialog::is_commenting);
+        if self.0.writing.answering.is_some() {
             return None;
         }
-        if key == Key::plain(Code::Tab) && self.questions.len() > 1 && !is_commenting {
-            self.questions.rotate();
+        match self.0.question_keys() {
+            _ if is_commenting => {}
+            QuestionKeys::Waiting => return None,
+            QuestionKeys::Entering => match key.code {
+                Code::Up | Code::Down if key == Key::plain(key.code) => {
+                    self.0.questions.enter();
+                    return Some(Vec::new());
+                }
+                Code::PageUp | Code::PageDown | Code::Tab => {}
+                _ => return None,
+            },
+            QuestionKeys::Answering if !self.0.writing.composer.is_empty() => {
+                if key == Key::plain(Code::Escape) {
+                    self.0.questions.leave();
+                    return Some(Vec::new());
+                }
+                // A letter may belong to the message.
+                let has_options = self.0.questions.first().is_some_and(Dialog::has_options);
+                if has_options && key.typed().is_some_and(|char| !char.is_ascii_digit()) {
+                    return None;
+                }
+            }
+            QuestionKeys::Answering => {}
+        }
+        if key == Key::plain(Code::Tab) && self.0.questions.len() > 1 && !is_commenting {
+            self.0.questions.rotate();
             return Some(Vec::new());
         }
-        let (question, pressed) = self.questions.press(key, view::dialog_page(self.size))?;
+        let (question, pressed) = self.0.questions.press(key, view::dialog_page(self.0.size))?;
         match pressed {
-            Pressed::Nothing => return None,
-            Pressed::Moved => {
+            DialogAction::Nothing => return None,
+            DialogAction::Moved => {
                 // No further than its end, so that the way back begins there.
-                let last = view::last_question_top(self);
-                self.questions.scroll(Direction::Down, 0, last);
+                let last = view::last_question_top(self.0);
+                self.0.questions.scroll(Direction::Down, 0, last);
             }
-            Pressed::Answer(text) => {
-                self.questions.remove(question);
-                self.questions.typed(self.now);
-                return Some(vec![Effect::Answer { question, text }]);
+            DialogAction::Answer(text) => {
+                self.0.questions.typed(self.0.now);
+                return Some(vec![self.0.answer(question, text)]);
             }
-            Pressed::Write { prefix, first } => {
+            DialogAction::Write { prefix, first } => {
                 let first = first.map(String::from).unwrap_or_default();
-                self.writing.start_answering(question, Purpose::Answer { prefix }, &first);
-                self.questions.typed(self.now);
+                self.0.writing.start_answering(Purpose::Answer { question, prefix }, &first);
+                self.0.questions.typed(self.0.now);
             }
-            Pressed::Comment { line } => {
-                let said = self.questions.get(question).and_then(|dialog| dialog.said(line));
+            DialogAction::Comment { line } => {
+                let said = self.0.questions.get(question).and_then(|dialog| dialog.said(line));
                 let said = said.unwrap_or_default().to_owned();
-                self.writing.start_answering(question, Purpose::Comment { line }, &said);
+                self.0.writing.start_answering(Purpose::Comment { question, line }, &said);
             }
-            Pressed::Edit => return Some(vec![Effect::Edit(self.questions.edit(question))]),
+            DialogAction::Edit => return Some(vec![Effect::Edit(self.0.questions.edit(question))]),
         }
         Some(Vec::new())
     }
 
     /// Back from an answer to what was written before it.
     pub(super) fn stop_answering(&mut self) {
-        self.writing.stop_answering();
-        self.questions.typed(self.now);
+        self.0.writing.stop_answering();
+        self.0.questions.typed(self.0.now);
     }
 
     fn send_answer(&mut self) -> Vec<Effect> {
-        let Some((question, purpose, text)) = self.writing.take_answer() else { return Vec::new() };
+        let Some((purpose, text)) = self.0.writing.take_answer() else { return Vec::new() };
         match purpose {
-            Purpose::Answer { prefix } => {
-                self.questions.remove(question);
-                let text = format!("{prefix}{text}");
-                vec![Effect::Save, Effect::Answer { question, text }]
+            Purpose::Answer { question, prefix } => {
+                vec![Effect::Save, self.0.answer(question, format!("{prefix}{text}"))]
             }
-            Purpose::Comment { line } => {
-                if let Some(dialog) = self.questions.get_mut(question) {
+            Purpose::Comment { question, line } => {
+                if let Some(dialog) = self.0.questions.get_mut(question) {
                     dialog.comment(line, &text);
                 }
                 vec![Effect::Save]
+            }
+            Purpose::Steer { agent } => {
+                self.0.writing.history.push(&text);
+                vec![Effect::Save, Effect::SteerAgent { task: agent, words: text }]
             }
         }
     }
 
     /// What the person wrote in their editor. At a plan it is what should change; else the message.
     pub(super) fn edited(&mut self, text: Option<String>) -> Vec<Effect> {
-        let plan = self.questions.take_edited();
-        self.questions.typed(self.now);
+        let plan = self.0.questions.take_edited();
+        self.0.questions.typed(self.0.now);
         let Some(text) = text else { return Vec::new() };
         let Some(question) = plan else {
-            self.writing.composer.replace(Draft::of(text.trim_end_matches('\n')));
+            self.0.writing.stop_browsing();
+            self.0.writing.composer.replace(Draft::of(text.trim_end_matches('\n')));
             return vec![Effect::Save];
         };
-        let before = self.questions.get(question).and_then(Dialog::plan);
+        let before = self.0.questions.get(question).and_then(Dialog::plan);
         if before.is_none_or(|before| before.trim() == text.trim()) {
-            self.say("the plan is unchanged");
+            self.0.say("the plan is unchanged");
             return Vec::new();
         }
-        let purpose = Purpose::Answer { prefix: "Revise: " };
-        self.writing.start_answering(question, purpose, &text);
+        let purpose = Purpose::Answer { question, prefix: "Revise: " };
+        self.0.writing.start_answering(purpose, &text);
         Vec::new()
     }
 
     fn press_queue(&mut self, key: Key) -> Vec<Effect> {
-        match self.outgoing.press(key) {
+        match self.0.outgoing.press(key) {
             outgoing::Pressed::Moved => Vec::new(),
             outgoing::Pressed::Removed(draft) => {
-                self.writing.history.push(&draft.expanded());
+                self.0.writing.history.push(&draft.expanded());
                 vec![Effect::Save]
             }
             outgoing::Pressed::SendNow(draft) => self.send_now(draft),
             outgoing::Pressed::Edit(draft) => {
-                self.writing.put_in_place(draft);
+                self.0.writing.put_in_place(draft);
                 Vec::new()
             }
         }
@@ -191,12 +254,12 @@ impl App {
     fn edit(&mut self, key: Key) -> Vec<Effect> {
         match key.code {
             // Inline, the terminal scrolls by itself.
-            Code::PageUp => self.scrolling.page(Direction::Up),
-            Code::PageDown => self.scrolling.page(Direction::Down),
-            Code::Char('?') if self.writing.is_blank() => {
+            Code::PageUp => self.0.scrolling.page(Direction::Up),
+            Code::PageDown => self.0.scrolling.page(Direction::Down),
+            Code::Char('?') if self.0.writing.is_blank() => {
                 return vec![Effect::Load(ViewKind::Help)];
             }
-            _ => return self.writing.key(key, view::composer_columns(self.size)),
+            _ => return self.0.writing.key(key, view::composer_columns(self.0.size)),
         }
         Vec::new()
     }
@@ -204,61 +267,64 @@ impl App {
     fn act(&mut self, action: Action) -> Vec<Effect> {
         match action {
             Action::Send => self.send(),
-            Action::Newline => self.writing.newline(),
-            Action::SendNow => match self.writing.composer.is_empty() {
-                true => self.outgoing.release(self.phase),
-                false if self.writing.answering.is_some() => self.send_answer(),
+            Action::Newline => self.0.writing.newline(),
+            Action::SendNow => match self.0.writing.composer.is_empty() {
+                true => self.0.outgoing.release(self.0.phase),
+                false if self.0.writing.answering.is_some() => self.send_answer(),
+                // A command is for the terminal, however it is sent.
+                false if command_of(self.0.writing.composer.draft()).is_some() => self.send(),
                 false => {
-                    let draft = self.writing.composer.take();
+                    let draft = self.0.writing.composer.take();
                     self.send_now(draft)
                 }
             },
             Action::Interrupt => self.escape(),
             Action::Leave => self.leave(),
-            Action::EndOfInput => match self.writing.is_blank() {
-                true => self.departure.begin(self.phase),
+            Action::EndOfInput => match self.0.writing.is_blank() {
+                true => self.0.departure.begin(self.0.phase),
                 false => self.edit(Key::plain(Code::Delete)),
             },
             Action::Suspend => vec![Effect::Save, Effect::Suspend],
             Action::Redraw => vec![Effect::Redraw],
-            Action::Editor => vec![Effect::Edit(self.writing.composer.draft().expanded())],
+            Action::Editor => vec![Effect::Edit(self.0.writing.composer.draft().expanded())],
             Action::HistorySearch => {
-                self.writing.start_search();
+                self.0.writing.start_search();
                 Vec::new()
             }
             Action::Unfold => {
-                self.writing.composer.unfold();
+                self.0.writing.composer.unfold();
                 Vec::new()
             }
             Action::Queue => {
-                self.outgoing.queue.select();
+                self.0.outgoing.queue.select();
                 Vec::new()
             }
             Action::Stash => {
-                self.writing.swap_stash();
+                self.0.outgoing.queue.forget_edited();
+                self.0.writing.swap_stash();
                 Vec::new()
             }
-            Action::CopyReply => match self.transcript.last_reply() {
+            Action::CopyReply => match self.0.transcript.last_reply() {
                 Some(reply) => vec![Effect::Copy(reply.to_owned())],
                 None => {
-                    self.say("there is no reply to copy yet");
+                    self.0.say("there is no reply to copy yet");
                     Vec::new()
                 }
             },
             Action::Raw => {
-                self.is_raw = !self.is_raw;
-                let back = self.settings.keymap.way(Action::Raw);
-                self.say(match self.is_raw {
+                self.0.is_raw = !self.0.is_raw;
+                let back = self.0.settings.keymap.way(Action::Raw);
+                self.0.say(match self.0.is_raw {
                     true => format!("raw: as it was written, for copying; {back} goes back"),
                     false => "as before: wrapped, with colours".to_owned(),
                 });
                 Vec::new()
             }
             Action::Layout => {
-                set_up(self, "/tui", None);
+                set_up(self.0, "/tui", None);
                 Vec::new()
             }
-            other => match (page_of(other), axes_line(self, other)) {
+            other => match (page_of(other), axes_line(self.0, other)) {
                 (Some(kind), _) => vec![Effect::Load(kind)],
                 (None, Some(line)) => vec![Effect::Slash(line)],
                 (None, None) => Vec::new(),
@@ -267,62 +333,74 @@ impl App {
     }
 
     fn send(&mut self) -> Vec<Effect> {
-        if self.writing.composer.take_backslash() {
-            self.writing.composer.newline();
+        if self.0.writing.composer.take_backslash() {
+            self.0.writing.composer.newline();
             return Vec::new();
         }
-        let is_blank = self.writing.composer.draft().expanded().trim().is_empty();
-        let purpose = self.writing.answering.as_ref().map(|answering| answering.purpose);
+        let is_blank = self.0.writing.composer.draft().expanded().trim().is_empty();
+        let purpose = self.0.writing.answering.as_ref().map(|answering| answering.purpose);
         match (is_blank, purpose) {
             // An empty comment takes one back.
             (true, Some(Purpose::Comment { .. })) | (false, Some(_)) => return self.send_answer(),
-            (true, _) => return self.outgoing.release(self.phase),
+            (true, _) => return self.0.outgoing.release(self.0.phase),
             (false, None) => {}
         }
-        self.writing.completing.close();
-        self.scrolling.follow_end();
-        let draft = self.writing.composer.take();
-        self.writing.begin_text();
+        self.0.writing.completing.close();
+        self.0.scrolling.follow_end();
+        self.0.writing.stop_browsing();
+        let draft = self.0.writing.composer.take();
+        self.0.writing.begin_text();
         let text = draft.expanded();
-        self.writing.history.push(&text);
+        // Pasted text is never a command, and a placeholder is no part of a command's name.
+        let is_pasted = draft.begins_pasted();
+        let own = if is_pasted { "" } else { draft.text.trim() };
+        self.0.writing.history.push(&text);
         let mut effects = Vec::new();
-        let word = text.split_whitespace().next().unwrap_or_default();
+        let word = own.split_whitespace().next().unwrap_or_default();
         if matches!(word, "/quit" | "/exit") {
-            effects.extend(self.departure.begin(self.phase));
-        } else if let Some(action) = Action::of_command(text.trim()) {
+            effects.extend(self.0.departure.begin(self.0.phase));
+        } else if let Some(action) = Action::of_command(own) {
             effects.extend(self.act(action));
-        } else if let Some((_, kind)) = VIEWS.iter().find(|(name, _)| *name == text.trim()) {
+        } else if let Some((_, kind)) = VIEWS.iter().find(|(name, _)| *name == own) {
             effects.push(Effect::Load(kind.clone()));
         } else if matches!(word, "/tui" | "/vim") {
-            set_up(self, word, text.split_whitespace().nth(1));
-        } else if text.starts_with('/') && !is_path(word) {
-            effects.push(Effect::Slash(text.trim().to_owned()));
-        } else if let Some(command) = text.strip_prefix('!') {
-            effects.push(Effect::Shell(command.trim().to_owned()));
-        } else if self.outgoing.must_wait(self.phase) {
-            if let Err(draft) = self.outgoing.queue.push(draft) {
-                self.say(format!(
+            set_up(self.0, word, own.split_whitespace().nth(1));
+        } else if completion::is_of_terminal(word) {
+            self.0.say(format!("nothing can follow `{word}`; write it alone"));
+        } else if let Some(command) = command_of(&draft) {
+            match command {
+                Effect::Shell(command) if command.is_empty() => {
+                    self.0.say("write the command that is to run after the `!`");
+                }
+                command => effects.push(command),
+            }
+        } else if self.0.outgoing.must_wait(self.0.phase) {
+            if let Err(draft) = self.0.outgoing.queue.push(draft) {
+                self.0.say(format!(
                     "{} messages are queued already: send or remove one first",
                     crate::queue::MOST
                 ));
-                self.writing.composer.replace(draft);
+                self.0.writing.composer.replace(draft);
             }
-            effects.extend(self.outgoing.send_next(self.phase));
+            effects.extend(self.0.outgoing.send_next(self.0.phase));
         } else {
-            effects.push(self.outgoing.send(draft));
+            effects.push(self.0.outgoing.send(draft));
         }
+        self.0.outgoing.queue.forget_edited();
         effects.push(Effect::Save);
         effects
     }
 
     fn send_now(&mut self, draft: Draft) -> Vec<Effect> {
-        self.writing.history.push(&draft.expanded());
-        self.writing.begin_text();
-        self.writing.completing.close();
-        let sent = match self.phase {
-            Phase::Idle => self.outgoing.send(draft),
+        self.0.writing.stop_browsing();
+        self.0.writing.history.push(&draft.expanded());
+        self.0.writing.begin_text();
+        self.0.writing.completing.close();
+        self.0.outgoing.queue.forget_edited();
+        let sent = match self.0.phase {
+            Phase::Idle => self.0.outgoing.send(draft),
             Phase::Working | Phase::Blocked | Phase::Stopping => {
-                self.say("sent; the agent reads it after the current step");
+                self.0.say("sent; the agent reads it after the current step");
                 Effect::Steer(draft)
             }
         };
@@ -330,51 +408,89 @@ impl App {
     }
 
     fn escape(&mut self) -> Vec<Effect> {
-        if self.writing.answering.is_some() {
+        if self.0.writing.answering.is_some() {
             self.stop_answering();
             return Vec::new();
         }
-        let is_second = self.last_escape.is_some_and(|at| at + TWICE_ESCAPE > self.now);
-        self.last_escape = Some(self.now);
-        if is_second && let Some(draft) = self.outgoing.queue.take_last() {
-            self.last_escape = None;
-            let text = shown_line(draft.expanded().trim());
-            self.writing.put_in_place(draft);
-            self.say(match self.settings.screen_reader {
-                true => format!("taken back: {text}"),
-                false => "taken back".to_owned(),
-            });
+        // The person's own command first: the next press is for the agent.
+        if self.0.own_commands.iter().any(|own| !own.is_stopping) {
+            self.0.own_commands.iter_mut().for_each(|own| own.is_stopping = true);
+            return vec![Effect::StopShell];
+        }
+        let is_second = self.0.last_escape.is_some_and(|at| at + TWICE_ESCAPE > self.0.now);
+        self.0.last_escape = Some(self.0.now);
+        if is_second && let Some(draft) = self.0.outgoing.queue.take_last() {
+            self.0.last_escape = None;
+            self.take_back(draft);
             return Vec::new();
         }
-        match self.phase {
+        self.0.outgoing.is_wanted_back = is_second;
+        let message = self.0.outgoing.steered.pop();
+        match self.0.phase {
             Phase::Working => {
-                self.phase = Phase::Stopping;
-                self.outgoing.hold();
-                vec![Effect::Interrupt]
+                self.0.phase = Phase::Stopping;
+                self.0.outgoing.hold();
+                vec![match message {
+                    Some(message) => Effect::Withdraw { message, interrupts: true },
+                    None => Effect::Interrupt,
+                }]
             }
-            Phase::Idle | Phase::Blocked | Phase::Stopping => Vec::new(),
+            Phase::Blocked if message.is_some() => {
+                self.0.outgoing.is_wanted_back = true;
+                let withdraw = |message| Effect::Withdraw { message, interrupts: false };
+                message.map(withdraw).into_iter().collect()
+            }
+            Phase::Blocked => {
+                let how = self.0.questions.first().map(Dialog::refusal);
+                self.0.say(how.unwrap_or("a question waits for its answer"));
+                Vec::new()
+            }
+            Phase::Idle | Phase::Stopping => Vec::new(),
         }
+    }
+
+    /// What was sent into the turn waits here again; a second Esc has asked for it meanwhile, or will.
+    pub(super) fn withdrawn(&mut self, draft: Draft) -> Vec<Effect> {
+        if std::mem::take(&mut self.0.outgoing.is_wanted_back) {
+            self.take_back(draft);
+        } else if let Err(draft) = self.0.outgoing.queue.push(draft) {
+            self.0.writing.put_in_place(draft);
+        } else {
+            self.0.outgoing.hold();
+        }
+        vec![Effect::Save]
+    }
+
+    fn take_back(&mut self, draft: Draft) {
+        let text = crate::text::prose_line(draft.expanded().trim());
+        self.0.writing.put_in_place(draft);
+        self.0.say(match self.0.settings.screen_reader {
+            true => format!("taken back: {text}"),
+            false => "taken back".to_owned(),
+        });
     }
 
     /// Ctrl-C: first what is written, then the terminal.
     fn leave(&mut self) -> Vec<Effect> {
-        if self.writing.answering.is_some() {
+        if self.0.writing.answering.is_some() {
             self.stop_answering();
             return Vec::new();
         }
-        if !self.writing.composer.is_empty() {
-            let draft = self.writing.composer.take();
-            self.writing.completing.close();
-            self.say("kept in the history: Up brings it back");
-            self.writing.history.push(&draft.expanded());
+        if !self.0.writing.composer.is_empty() {
+            self.0.writing.stop_browsing();
+            let draft = self.0.writing.composer.take();
+            self.0.writing.completing.close();
+            self.0.outgoing.queue.forget_edited();
+            self.0.say("kept in the history: Up brings it back");
+            self.0.writing.history.push(&draft.expanded());
             return vec![Effect::Save];
         }
-        if self.departure.press_twice(self.now) {
-            self.notice.clear();
-            return self.departure.begin(self.phase);
+        if self.0.departure.press_twice(self.0.now) {
+            self.0.notice.clear();
+            return self.0.departure.begin(self.0.phase);
         }
-        let key = self.settings.keymap.way(Action::Leave);
-        self.say(format!("press {key} again to leave"));
+        let key = self.0.settings.keymap.way(Action::Leave);
+        self.0.say(format!("press {key} again to leave"));
         Vec::new()
     }
 }
@@ -414,22 +530,35 @@ fn axes_line(app: &App, action: Action) -> Option<String> {
 }
 
 /// What is to be done about what a person does on a page.
-fn wanted(asked: Asked) -> Vec<Effect> {
+fn wanted(asked: PageAction) -> Vec<Effect> {
     match asked {
-        Asked::Nothing | Asked::Close | Asked::Bind(..) => Vec::new(),
-        Asked::Open(kind) => vec![Effect::Load(kind)],
-        Asked::OpenSession(session) => vec![Effect::Save, Effect::OpenSession(session)],
-        Asked::Reopen(session) => {
+        PageAction::Nothing | PageAction::Close | PageAction::Bind(..) => Vec::new(),
+        PageAction::Open(kind) => vec![Effect::Load(kind)],
+        PageAction::OpenSession(session) => vec![Effect::Save, Effect::OpenSession(session)],
+        PageAction::Reopen(session) => {
             vec![Effect::Save, Effect::Archive(session, false), Effect::OpenSession(session)]
         }
-        Asked::Archive(session, is_archived) => vec![Effect::Archive(session, is_archived)],
-        Asked::OpenTask(task) => vec![Effect::Save, Effect::OpenTask(task)],
-        Asked::ShowQuestion(question) => vec![Effect::FindQuestion(question)],
-        Asked::Pause(task) => vec![Effect::Pause(task)],
-        Asked::Resume(task) => vec![Effect::Resume(task)],
-        Asked::Cancel(task) => vec![Effect::Cancel(task)],
-        Asked::WriteAbout(task) => vec![Effect::WriteAbout(task)],
-        Asked::TakeRole(role) => vec![Effect::Slash(format!("/{role}"))],
+        PageAction::Archive(session, is_archived) => vec![Effect::Archive(session, is_archived)],
+        PageAction::OpenTask(task) => vec![Effect::Save, Effect::OpenTask(task)],
+        PageAction::ShowQuestion(question) => vec![Effect::FindQuestion(question)],
+        PageAction::Pause(task) => vec![Effect::Pause(task)],
+        PageAction::Resume(task) => vec![Effect::Resume(task)],
+        PageAction::Cancel(task) => vec![Effect::Cancel(task)],
+        PageAction::WriteTo(task) => vec![Effect::WriteTo(task)],
+        PageAction::TakeRole(role) => vec![Effect::Slash(format!("/{role}"))],
+    }
+}
+
+/// What a draft runs that is a command.
+fn command_of(draft: &Draft) -> Option<Effect> {
+    let word = draft.text.split_whitespace().next().unwrap_or_default();
+    let text = draft.expanded();
+    match draft.text.chars().next().filter(|_| !draft.begins_pasted())? {
+        '/' if !is_path(word) && !draft.holds_paste(word) => {
+            Some(Effect::Slash(text.trim().to_owned()))
+        }
+        '!' => Some(Effect::Shell(text[1..].trim().to_owned())),
+        _ => None,
     }
 }
 

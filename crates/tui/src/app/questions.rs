@@ -5,15 +5,42 @@ use std::collections::BTreeMap;
 use windlass_coordinator::views::OpenQuestion;
 use windlass_core::id::QuestionId;
 
+use super::{App, Effect};
 use crate::Moment;
-use crate::dialog::{Comments, Dialog, Pressed};
+use crate::dialog::{Comments, Dialog, DialogAction, QUIET};
 use crate::keys::{Direction, Key};
+
+/// Which keys the question in sight takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QuestionKeys {
+    /// None: something was typed just now, or it cannot be seen.
+    Waiting,
+    /// Only those that lead into it or scroll it: a message is being written, and Enter is for the message.
+    Entering,
+    /// All of them.
+    Answering,
+}
+
+impl App {
+    /// Answers a question. What becomes of another conversation is not seen here.
+    pub(super) fn answer(&mut self, question: QuestionId, text: String) -> Effect {
+        let answered = self.questions.remove(question);
+        if answered.is_some_and(|dialog| dialog.is_of_another) {
+            self.say("answered; the other task continues");
+        }
+        Effect::Answer { question, text }
+    }
+}
 
 /// Open questions, the one that is shown first.
 #[derive(Default)]
 pub struct Questions {
     dialogs: Vec<Dialog>,
+    /// The one that is in sight, and since when.
+    seen: Option<(QuestionId, Moment)>,
     last_typed: Moment,
+    /// The one that the person has moved into from a message that they write.
+    entered: Option<QuestionId>,
     /// The plan that the editor was opened for.
     edited: Option<QuestionId>,
 }
@@ -47,37 +74,63 @@ impl Questions {
 
     /// When they begin to.
     pub(super) fn armed_at(&self) -> Option<Moment> {
-        self.dialogs.first().map(|dialog| dialog.armed_at(self.last_typed))
+        self.seen.map(|(_, since)| since.max(self.last_typed) + QUIET)
+    }
+
+    /// Notices which question is in sight now: a person has to see another one before they can answer it.
+    pub(super) fn look(&mut self, is_visible: bool, now: Moment) {
+        let first = self.dialogs.first().filter(|_| is_visible).map(Dialog::id);
+        if self.seen.map(|(question, _)| question) != first {
+            self.seen = first.map(|question| (question, now));
+        }
     }
 
     /// Something was typed that was not an answer: the quiet time begins again.
     pub(super) fn typed(&mut self, now: Moment) {
         self.last_typed = now;
+        self.entered = None;
+    }
+
+    /// From now on the keys are for the first question, and not for the message that is being written.
+    pub(super) fn enter(&mut self) {
+        self.entered = self.dialogs.first().map(Dialog::id);
+    }
+
+    /// Back to the message.
+    pub(super) fn leave(&mut self) {
+        self.entered = None;
+    }
+
+    pub(super) fn is_entered(&self) -> bool {
+        self.entered.is_some() && self.entered == self.dialogs.first().map(Dialog::id)
     }
 
     pub(super) fn last_typed(&self) -> Moment {
         self.last_typed
     }
 
-    /// Keeps what is open now; returns whether one is new, and what was written to those that are gone.
-    pub(super) fn set(&mut self, open: Vec<OpenQuestion>, now: Moment) -> (bool, Vec<String>) {
-        let is_open = |dialog: &Dialog| open.iter().any(|one| one.row.question.id == dialog.id());
+    /// Keeps what is open now, and what was chosen from the inbox until it is settled; returns whether one is new, and what was written to those that are gone.
+    pub(super) fn set(&mut self, open: Vec<OpenQuestion>) -> (bool, Vec<String>) {
+        let is_open = |dialog: &Dialog| {
+            dialog.is_of_another || open.iter().any(|one| one.row.question.id == dialog.id())
+        };
         let (kept, gone): (Vec<_>, Vec<_>) = self.dialogs.drain(..).partition(is_open);
         self.dialogs = kept;
         let mut is_new = false;
         for asked in open {
             if self.get(asked.row.question.id).is_none() {
-                self.dialogs.push(Dialog::new(asked, now));
+                self.dialogs.push(Dialog::new(asked));
                 is_new = true;
             }
         }
         (is_new, gone.iter().filter_map(|dialog| dialog.comments().revision()).collect())
     }
 
-    /// Shows a question first.
-    pub(super) fn show(&mut self, asked: OpenQuestion, now: Moment) {
+    /// Shows a question first. Those of the conversation are here already.
+    pub(super) fn show(&mut self, asked: OpenQuestion) {
         let before = self.remove(asked.row.question.id);
-        let mut dialog = Dialog::new(asked, now);
+        let mut dialog = Dialog::new(asked);
+        dialog.is_of_another = before.as_ref().is_none_or(|before| before.is_of_another);
         if let Some(before) = before {
             dialog.set_comments(before.comments());
         }
@@ -110,7 +163,7 @@ impl Questions {
         self.dialogs.rotate_left(1);
     }
 
-    pub(super) fn press(&mut self, key: Key, page: usize) -> Option<(QuestionId, Pressed)> {
+    pub(super) fn press(&mut self, key: Key, page: usize) -> Option<(QuestionId, DialogAction)> {
         let dialog = self.dialogs.first_mut()?;
         Some((dialog.id(), dialog.press(key, page)))
     }

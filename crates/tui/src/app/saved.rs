@@ -12,7 +12,7 @@ use crate::queue::Queue;
 
 /// The drafts of one conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Saved {
+pub struct SavedDrafts {
     #[serde(default)]
     draft: Draft,
     #[serde(default)]
@@ -22,12 +22,23 @@ pub struct Saved {
     /// The message that was on its way. Where the journal has it, it is not sent again.
     #[serde(default)]
     sending: Option<Draft>,
+    /// The name that it was sent under.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    request: Option<String>,
+    /// Words to a question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    answer: Option<Draft>,
+    /// Commands that the person ran, for the next message; and those that the message on its way has taken along.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    ran: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    sent_ran: Vec<String>,
     /// What was said to lines of plans.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     comments: BTreeMap<QuestionId, Comments>,
 }
 
-impl Saved {
+impl SavedDrafts {
     pub fn is_empty(&self) -> bool {
         self == &Self::default()
     }
@@ -36,11 +47,16 @@ impl Saved {
     pub fn of(app: &App) -> Self {
         let mut queue = app.outgoing.queue.clone();
         queue.leave();
+        queue.forget_edited();
         Self {
             draft: app.writing.draft(),
             aside: app.writing.stash.clone(),
             queue,
             sending: app.outgoing.sending.clone(),
+            request: app.outgoing.request.clone(),
+            answer: app.writing.answer(),
+            ran: app.writing.ran.waiting.clone(),
+            sent_ran: app.writing.ran.sent.clone(),
             comments: app.questions.comments(),
         }
     }
@@ -55,10 +71,27 @@ impl Saved {
         }
     }
 
-    /// Gives back what was written before. A message that was on its way is offered again, unless the journal has it:
-    /// `said` are the last messages there.
-    pub fn restore(self, app: &mut App, said: &[String]) {
-        let Self { draft, aside, queue, sending, comments } = self;
+    /// The name of the message that was on its way.
+    pub fn request(&self) -> Option<&str> {
+        self.request.as_deref()
+    }
+
+    /// Keeps a message that could not be sent, in front of those that wait.
+    pub fn put_back(&mut self, draft: Draft) {
+        self.queue.put_back(draft);
+        (self.sending, self.request) = (None, None);
+        self.ran.splice(..0, std::mem::take(&mut self.sent_ran));
+    }
+
+    /// The message that was on its way has arrived.
+    pub fn arrived(&mut self) {
+        (self.sending, self.request) = (None, None);
+        self.sent_ran.clear();
+    }
+
+    /// Gives back what was written before. A message that was on its way is offered again, unless it `has_arrived`.
+    pub fn restore(self, app: &mut App, has_arrived: bool) {
+        let Self { draft, aside, queue, sending, answer, ran, sent_ran, comments, .. } = self;
         let (writing, outgoing) = (&mut app.writing, &mut app.outgoing);
         for words in app.questions.restore(comments) {
             writing.history.push(&words);
@@ -69,7 +102,13 @@ impl Saved {
         if !draft.is_empty() {
             writing.composer.replace(draft);
         }
-        match sending.filter(|draft| !said.contains(&draft.expanded())) {
+        if let Some(words) = answer {
+            // The question may be another one now.
+            writing.history.push(&words.expanded());
+        }
+        writing.ran.waiting =
+            if has_arrived { ran } else { sent_ran.into_iter().chain(ran).collect() };
+        match sending.filter(|_| !has_arrived) {
             Some(draft) if writing.composer.is_empty() => writing.composer.replace(draft),
             Some(draft) => outgoing.put_back(draft),
             None => {}

@@ -9,11 +9,12 @@ use windlass_core::id::QuestionId;
 use windlass_core::shown::shown_line;
 use windlass_term::{Paint, numbers};
 
-use super::{App, Phase};
+use super::{App, Phase, QuestionKeys};
 use crate::Moment;
 use crate::composer::Draft;
 use crate::keymap::Action;
 use crate::mode_line::Mode;
+use crate::story::Story;
 use crate::transcript::Entry;
 
 /// How often it is said that the agent still works.
@@ -21,7 +22,7 @@ pub const STILL_WORKING: Duration = Duration::from_secs(30);
 
 /// What was said last.
 #[derive(Default)]
-pub struct Spoken {
+pub struct LastWords {
     mode: Option<Mode>,
     phase: Option<Phase>,
     last_working: Moment,
@@ -36,8 +37,8 @@ pub struct Spoken {
 struct Asked {
     id: QuestionId,
     choice: usize,
-    /// Whether keys answer it.
-    is_armed: bool,
+    /// Which keys it takes.
+    keys: QuestionKeys,
 }
 
 /// The messages that wait, and the one that the person looks at.
@@ -63,7 +64,7 @@ pub(super) fn announce(app: &mut App) {
     }
 }
 
-impl Spoken {
+impl LastWords {
     fn mode(&mut self, app: &App) -> Vec<String> {
         let mode = app.facts.mode();
         let before = self.mode.replace(mode.clone());
@@ -84,7 +85,10 @@ impl Spoken {
             return match (before, app.phase) {
                 // How it begins is said by the mode alone.
                 (None, Phase::Idle) => None,
-                (_, Phase::Idle) => Some("the agent waits for you".to_owned()),
+                (_, Phase::Idle) => {
+                    let parked = app.story.as_ref().and_then(Story::parked_words);
+                    Some(parked.unwrap_or_else(|| "the agent waits for you".to_owned()))
+                }
                 (_, Phase::Working) => Some("the agent works".to_owned()),
                 (_, Phase::Stopping) => Some("the agent is asked to stop".to_owned()),
                 // The question itself follows.
@@ -97,7 +101,7 @@ impl Spoken {
         }
         self.last_working = app.now;
         let activity = app.story.as_ref().map_or("starting", |story| story.activity());
-        let took = numbers::elapsed(app.now.saturating_sub(app.working_since));
+        let took = numbers::elapsed(app.elapsed(app.working_since));
         Some(format!("the agent is still working, {took}: {}", shown_line(activity)))
     }
 
@@ -106,20 +110,30 @@ impl Spoken {
             self.question = None;
             return Vec::new();
         };
-        let is_armed = app.is_armed();
-        let asked = Asked { id: dialog.id(), choice: dialog.selected(), is_armed };
+        let keys = app.question_keys();
+        let asked = Asked { id: dialog.id(), choice: dialog.selected(), keys };
         let before = self.question.replace(asked);
         let plain = Paint { on: false };
         let choices = dialog.choice_lines(plain, false);
         let choices: Vec<&str> = choices.iter().map(|line| line.trim_start()).collect();
         match before {
             Some(before) if before.id == asked.id && before.choice == asked.choice => {
-                let begins = is_armed && !before.is_armed;
-                begins.then(|| "keys count now".to_owned()).into_iter().collect()
+                let words = match keys {
+                    _ if keys == before.keys => None,
+                    QuestionKeys::Waiting => None,
+                    QuestionKeys::Entering => Some(format!(
+                        "{} queues your message; the arrow keys lead to the question",
+                        app.settings.keymap.way(Action::Send)
+                    )),
+                    QuestionKeys::Answering if before.keys == QuestionKeys::Entering => {
+                        chosen(&choices, asked.choice)
+                    }
+                    QuestionKeys::Answering => Some("keys count now".to_owned()),
+                };
+                words.into_iter().collect()
             }
             Some(before) if before.id == asked.id => {
-                let chosen = choices.get(asked.choice).copied().unwrap_or_default();
-                vec![format!("chosen of {}: {chosen}; Enter answers", choices.len())]
+                chosen(&choices, asked.choice).into_iter().collect()
             }
             _ => {
                 let several = match app.questions.len() {
@@ -140,7 +154,7 @@ impl Spoken {
 
     fn queue(&mut self, app: &App) -> Option<String> {
         let queue = &app.outgoing.queue;
-        let text = |draft: &Draft| shown_line(draft.expanded().trim());
+        let text = |draft: &Draft| crate::text::prose_line(draft.expanded().trim());
         let selected = queue.selected();
         let selected = selected.and_then(|at| Some((at, text(queue.iter().nth(at)?))));
         let now = Queued { count: queue.len(), selected };
@@ -181,4 +195,10 @@ impl Spoken {
             )
         })
     }
+}
+
+/// The choice that Enter takes.
+fn chosen(choices: &[&str], at: usize) -> Option<String> {
+    let chosen = choices.get(at)?;
+    Some(format!("chosen of {}: {chosen}; Enter answers", choices.len()))
 }

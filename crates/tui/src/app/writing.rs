@@ -1,32 +1,41 @@
 //! The text: history, answers in words, drafts put aside, pastes.
 
-use windlass_core::id::QuestionId;
+use windlass_core::id::{QuestionId, TaskId};
 
 use super::Effect;
 use super::completing::Completing;
-use crate::composer::vim::{Mode, Taken, Vim};
+use super::ran::RanCommands;
+use crate::composer::vim::{KeyUse, Mode, Vim};
 use crate::composer::{Composer, Draft, MAX_BYTES, Mark};
 use crate::history::History;
 use crate::keymap::{Action, Keymap};
 use crate::keys::{Code, Key};
 use crate::screen::Shape;
 
-/// Bytes of what a command printed that the agent reads.
-const RAN_BYTES: usize = 16 * 1024;
-
 /// Where the text goes when it is not a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// The answer to a question; this stands before it on the wire.
-    Answer { prefix: &'static str },
+    Answer { question: QuestionId, prefix: &'static str },
     /// A comment on this line of a plan.
-    Comment { line: usize },
+    Comment { question: QuestionId, line: usize },
+    /// Words to a sub-agent.
+    Steer { agent: TaskId },
 }
 
-/// The text is about a question.
+impl Purpose {
+    /// The question that it is about.
+    pub const fn question(self) -> Option<QuestionId> {
+        match self {
+            Self::Answer { question, .. } | Self::Comment { question, .. } => Some(question),
+            Self::Steer { .. } => None,
+        }
+    }
+}
+
+/// The text is about a question, or for a sub-agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answering {
-    pub question: QuestionId,
     pub purpose: Purpose,
     /// What was written before.
     pub aside: Draft,
@@ -42,7 +51,7 @@ pub struct Searching {
 
 /// What is written and not sent.
 #[derive(Default)]
-pub struct Writing {
+pub struct ComposerState {
     pub composer: Composer,
     pub history: History,
     pub answering: Option<Answering>,
@@ -51,8 +60,7 @@ pub struct Writing {
     /// Editing as in vi, where the person wants it.
     pub vim: Option<Vim>,
     pub(super) stash: Option<Draft>,
-    /// Commands that the person ran, for the next message.
-    ran: Vec<String>,
+    pub ran: RanCommands,
     notice: Option<Remark>,
 }
 
@@ -63,7 +71,7 @@ enum Remark {
     PutAside,
 }
 
-impl Writing {
+impl ComposerState {
     pub(super) fn new(history: History, is_vim: bool) -> Self {
         Self { history, vim: is_vim.then(Vim::default), ..Self::default() }
     }
@@ -81,11 +89,14 @@ impl Writing {
     }
 
     /// What a key does as a command of vi.
-    pub(super) fn press_vim(&mut self, key: Key) -> Taken {
-        let Some(vim) = &mut self.vim else { return Taken::No };
+    pub(super) fn press_vim(&mut self, key: Key) -> KeyUse {
+        let Some(vim) = &mut self.vim else { return KeyUse::No };
+        let before = self.composer.text().to_owned();
         let taken = vim.press(key, &mut self.composer);
-        if taken == Taken::Yes {
-            self.history.stop_browsing();
+        if taken == KeyUse::Yes {
+            if self.composer.text() != before {
+                self.stop_browsing();
+            }
             self.completing.close();
         }
         taken
@@ -136,13 +147,43 @@ impl Writing {
         match key.code {
             Code::Up if !key.alt => self.vertical(-1, columns),
             Code::Down if !key.alt => self.vertical(1, columns),
-            _ if self.composer.key(key) => {
-                self.history.stop_browsing();
-                return self.complete();
+            _ => {
+                let before = self.composer.text().to_owned();
+                if self.composer.key(key) {
+                    // Who only moves the cursor still goes through the history.
+                    if self.composer.text() != before {
+                        self.stop_browsing();
+                    }
+                    return self.complete();
+                }
             }
-            _ => {}
         }
         Vec::new()
+    }
+
+    /// What is shown of the history is now the person's own; what they had written before is put aside.
+    pub(super) fn stop_browsing(&mut self) {
+        if let Some(first) = self.history.stop_browsing() {
+            self.put_aside(first);
+        }
+    }
+
+    /// Back from the history to what was written before.
+    fn leave_history(&mut self) {
+        if let Some(first) = self.history.stop_browsing() {
+            self.composer.replace(first);
+        }
+    }
+
+    /// Keeps a draft where a key brings it back. The one that was there before goes into the history.
+    fn put_aside(&mut self, draft: Draft) {
+        if draft.is_empty() {
+            return;
+        }
+        if let Some(before) = self.stash.replace(draft) {
+            self.history.push(&before.expanded());
+        }
+        self.notice = Some(Remark::PutAside);
     }
 
     fn vertical(&mut self, rows: i32, columns: usize) {
@@ -176,7 +217,7 @@ impl Writing {
             ));
             return Vec::new();
         }
-        self.history.stop_browsing();
+        self.stop_browsing();
         // Pasted text completes nothing: an `@` in it is text.
         self.completing.close();
         vec![Effect::Save]
@@ -196,6 +237,7 @@ impl Writing {
     }
 
     pub(super) fn start_search(&mut self) {
+        self.leave_history();
         let aside = self.composer.draft().clone();
         self.completing.close();
         self.searching = Some(Searching { words: String::new(), skip: 0, aside });
@@ -214,9 +256,8 @@ impl Writing {
             (_, Some(Action::Send)) | (Code::Tab | Code::Right | Code::Left, _) => {
                 let aside = searching.aside.clone();
                 self.searching = None;
-                if !aside.is_empty() && aside != *self.composer.draft() {
-                    self.stash = Some(aside);
-                    self.notice = Some(Remark::PutAside);
+                if aside != *self.composer.draft() {
+                    self.put_aside(aside);
                 }
                 return;
             }
@@ -245,13 +286,9 @@ impl Writing {
 
     /// Takes the place of what is written, without losing it.
     pub(super) fn put_in_place(&mut self, draft: Draft) {
-        if !self.composer.is_empty() {
-            let written = self.composer.take();
-            if let Some(before) = self.stash.replace(written) {
-                self.history.push(&before.expanded());
-            }
-            self.notice = Some(Remark::PutAside);
-        }
+        self.leave_history();
+        let written = self.composer.take();
+        self.put_aside(written);
         self.composer.replace(draft);
     }
 
@@ -259,6 +296,7 @@ impl Writing {
         if self.answering.is_some() {
             return;
         }
+        self.leave_history();
         let written = (!self.composer.is_empty()).then(|| self.composer.take());
         let before = std::mem::replace(&mut self.stash, written);
         match before {
@@ -268,13 +306,14 @@ impl Writing {
         }
     }
 
-    /// Lets the text be about a question, beginning with these words.
-    pub(super) fn start_answering(&mut self, question: QuestionId, purpose: Purpose, words: &str) {
+    /// Lets the text be for something else than a message, beginning with these words.
+    pub(super) fn start_answering(&mut self, purpose: Purpose, words: &str) {
         // One answer at a time: words for another question go into the history.
         self.stop_answering();
+        self.leave_history();
         let aside = self.composer.take();
         self.completing.close();
-        self.answering = Some(Answering { question, purpose, aside });
+        self.answering = Some(Answering { purpose, aside });
         self.begin_text();
         if !words.is_empty() {
             self.composer.replace(Draft::of(words));
@@ -289,35 +328,28 @@ impl Writing {
         self.composer.replace(answering.aside);
     }
 
-    /// Takes what was written about a question, and brings back what was written before.
-    pub(super) fn take_answer(&mut self) -> Option<(QuestionId, Purpose, String)> {
-        let Answering { question, purpose, aside } = self.answering.take()?;
+    /// Takes what was written for something else than a message, and brings back what was written before.
+    pub(super) fn take_answer(&mut self) -> Option<(Purpose, String)> {
+        let Answering { purpose, aside } = self.answering.take()?;
         let text = self.composer.take().expanded();
         self.composer.replace(aside);
-        Some((question, purpose, text.trim().to_owned()))
+        Some((purpose, text.trim().to_owned()))
     }
 
-    /// What survives a crash: a text about a question is none of it.
+    /// What survives a crash as the message.
     pub(super) fn draft(&self) -> Draft {
-        match (&self.answering, &self.searching) {
-            (Some(answering), _) => answering.aside.clone(),
-            (None, Some(searching)) => searching.aside.clone(),
-            (None, None) => self.composer.draft().clone(),
+        match (&self.answering, &self.searching, self.history.first()) {
+            (Some(answering), _, _) => answering.aside.clone(),
+            (None, Some(searching), _) => searching.aside.clone(),
+            // What is only looked at in the history is there still.
+            (None, None, Some(first)) if !first.is_empty() => first.clone(),
+            (None, None, _) => self.composer.draft().clone(),
         }
     }
 
-    /// A command that the person ran, to be sent with the next message.
-    pub(super) fn add_ran(&mut self, command: &str, printed: &str) {
-        let printed = windlass_core::text::suffix(printed, RAN_BYTES);
-        self.ran.push(format!(
-            "I ran this command:\n\n    $ {command}\n\nIt printed:\n\n```\n{}\n```\n",
-            printed.trim_end()
-        ));
-    }
-
-    /// A message with what the person ran before it.
-    pub fn with_ran(&mut self, text: String) -> String {
-        let ran = std::mem::take(&mut self.ran);
-        ran.into_iter().chain([text]).collect::<Vec<_>>().join("\n")
+    /// The words to a question that were not sent yet.
+    pub(super) fn answer(&self) -> Option<Draft> {
+        let is_begun = self.answering.is_some() && !self.composer.is_empty();
+        is_begun.then(|| self.composer.draft().clone())
     }
 }

@@ -1,6 +1,7 @@
 //! A text with pasted texts in it as placeholders, and the places in it that a cursor goes to.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 use unicode_segmentation::UnicodeSegmentation as _;
@@ -18,13 +19,16 @@ pub struct Draft {
     pub(crate) pastes: BTreeMap<char, String>,
     #[serde(default)]
     pub(crate) cursor: usize,
+    /// Where a small paste stands in the text, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pasted: Vec<Range<usize>>,
 }
 
 impl Draft {
     /// A draft of this text, the cursor at its end.
     pub fn of(text: &str) -> Self {
         let text = plain(text);
-        Self { cursor: text.len(), text, pastes: BTreeMap::new() }
+        Self { cursor: text.len(), text, ..Self::default() }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -43,10 +47,58 @@ impl Draft {
         whole
     }
 
+    /// The text without what was pasted.
+    pub fn own_words(&self) -> String {
+        let own = |(at, char)| if is_placeholder(char) || self.is_pasted(at) { ' ' } else { char };
+        self.text.char_indices().map(own).collect()
+    }
+
+    /// Whether the text begins with something that was pasted. It is no command then.
+    pub(crate) fn begins_pasted(&self) -> bool {
+        let first = self.text.find(|char: char| !char.is_whitespace());
+        first.is_some_and(|at| self.is_pasted(at))
+    }
+
+    fn is_pasted(&self, at: usize) -> bool {
+        self.pasted.iter().any(|range| range.contains(&at))
+    }
+
+    /// Remembers that this part of the text was pasted.
+    pub(super) fn mark_pasted(&mut self, range: Range<usize>) {
+        self.pasted.push(range);
+        self.pasted.sort_by_key(|range| range.start);
+    }
+
+    /// Puts a text in place of a part of it. What was pasted moves along; what is typed into it belongs to it.
+    pub(super) fn splice(&mut self, part: Range<usize>, with: &str) {
+        self.text.replace_range(part.clone(), with);
+        let behind = |at: usize| at - part.len() + with.len();
+        for range in &mut self.pasted {
+            range.start = match range.start {
+                at if at >= part.end => behind(at),
+                at if at > part.start => part.start + with.len(),
+                at => at,
+            };
+            range.end = match range.end {
+                at if at <= part.start => at,
+                at if at >= part.end => behind(at),
+                _ => part.start,
+            };
+        }
+        self.pasted.retain(|range| range.start < range.end);
+    }
+
+    /// Whether a part of the text has a placeholder in it.
+    pub(crate) fn holds_paste(&self, part: &str) -> bool {
+        part.chars().any(is_placeholder)
+    }
+
     /// Makes a draft that was read from a file safe to edit.
     pub fn checked(mut self) -> Self {
         self.text.retain(|char| !is_placeholder(char) || self.pastes.contains_key(&char));
         self.cursor = self.cursor.min(self.text.len());
+        let length = self.text.len();
+        self.pasted.retain(|range| range.start < range.end && range.end <= length);
         let starts = self.text.grapheme_indices(true).map(|(at, _)| at);
         let at = starts.rev().find(|at| *at <= self.cursor).unwrap_or(0);
         self.cursor = if self.cursor == self.text.len() { self.cursor } else { at };

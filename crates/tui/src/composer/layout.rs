@@ -25,7 +25,7 @@ impl Mark {
 
 /// The rows of a composer and the place of the cursor in them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Laid {
+pub struct Layout {
     pub rows: Vec<String>,
     pub row: usize,
     pub column: usize,
@@ -47,11 +47,11 @@ struct Cell<'a> {
 
 impl Draft {
     /// The rows as they are drawn, and where the cursor is in them.
-    pub fn lay_out(&self, columns: usize, mark: &Mark) -> Laid {
+    pub fn lay_out(&self, columns: usize, mark: &Mark) -> Layout {
         let columns = columns.max(2);
         let (cells, end) = self.cells(columns);
         let mut laid =
-            Laid { rows: vec![String::new(); end.row + 1], row: end.row, column: end.column };
+            Layout { rows: vec![String::new(); end.row + 1], row: end.row, column: end.column };
         for Cell { place, grapheme, shown } in cells {
             if place.at == self.cursor {
                 (laid.row, laid.column) = (place.row, place.column);

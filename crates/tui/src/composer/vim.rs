@@ -30,7 +30,7 @@ pub enum Mode {
 
 /// What became of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken {
+pub enum KeyUse {
     Yes,
     /// It is for others.
     No,
@@ -102,28 +102,28 @@ impl Vim {
     }
 
     /// What a key does to the text.
-    pub fn press(&mut self, key: Key, composer: &mut Composer) -> Taken {
+    pub fn press(&mut self, key: Key, composer: &mut Composer) -> KeyUse {
         let is_escape = key == Key::plain(Code::Escape);
         if self.mode == Mode::Insert {
             self.note(key);
             // With nothing written there is nothing to command: the key keeps its other meaning.
             if !is_escape || composer.is_empty() {
-                return Taken::No;
+                return KeyUse::No;
             }
             self.end_insert(composer);
-            return Taken::Yes;
+            return KeyUse::Yes;
         }
         if is_escape {
             return self.escape();
         }
         if key == Key::ctrl('r') {
             composer.redo();
-            return Taken::Yes;
+            return KeyUse::Yes;
         }
         if key == Key::plain(Code::Backspace) {
             return self.press(Key::plain(Code::Char('h')), composer);
         }
-        let Some(char) = key.typed() else { return Taken::No };
+        let Some(char) = key.typed() else { return KeyUse::No };
         if self.is_idle() && self.mode == Mode::Normal {
             self.keys.clear();
         }
@@ -154,10 +154,10 @@ impl Vim {
         count.is_none() && operator.is_none() && prefix.is_none()
     }
 
-    fn escape(&mut self) -> Taken {
+    fn escape(&mut self) -> KeyUse {
         let was_idle = self.is_idle() && self.mode == Mode::Normal;
         (self.mode, self.pending) = (Mode::Normal, Pending::default());
-        if was_idle { Taken::No } else { Taken::Yes }
+        if was_idle { KeyUse::No } else { KeyUse::Yes }
     }
 
     fn end_insert(&mut self, composer: &mut Composer) {
@@ -179,7 +179,7 @@ impl Vim {
         }
     }
 
-    fn command(&mut self, char: char, composer: &mut Composer) -> Taken {
+    fn command(&mut self, char: char, composer: &mut Composer) -> KeyUse {
         if let Some(prefix) = self.pending.prefix.take() {
             return self.second(prefix, char, composer);
         }
@@ -191,31 +191,31 @@ impl Vim {
                 let digit = char as usize - '0' as usize;
                 let count = self.pending.count.unwrap_or(0) * 10 + digit;
                 self.pending.count = Some(count.min(MAX_COUNT));
-                Taken::Yes
+                KeyUse::Yes
             }
             'i' | 'a' if is_operated || is_visual => self.wait(char),
             'f' | 'F' | 't' | 'T' | 'r' | 'g' => self.wait(char),
             'j' | 'k' if !is_operated && !is_visual => {
                 self.pending = Pending::default();
                 let code = if char == 'j' { Code::Down } else { Code::Up };
-                Taken::Instead(Key::plain(code))
+                KeyUse::Instead(Key::plain(code))
             }
             'd' | 'c' | 'y' => self.operator(char, composer),
             ';' | ',' => self.find_again(char == ',', composer),
             _ if is_operated => self.motion(char, composer),
-            _ if is_visual && self.visual(char, composer) => Taken::Yes,
-            _ if self.edit(char, composer) => Taken::Yes,
+            _ if is_visual && self.visual(char, composer) => KeyUse::Yes,
+            _ if self.edit(char, composer) => KeyUse::Yes,
             _ => self.motion(char, composer),
         }
     }
 
-    fn wait(&mut self, prefix: char) -> Taken {
+    fn wait(&mut self, prefix: char) -> KeyUse {
         self.pending.prefix = Some(prefix);
-        Taken::Yes
+        KeyUse::Yes
     }
 
     /// The second letter of a command.
-    fn second(&mut self, prefix: char, char: char, composer: &mut Composer) -> Taken {
+    fn second(&mut self, prefix: char, char: char, composer: &mut Composer) -> KeyUse {
         match prefix {
             'i' | 'a' => {
                 let found =
@@ -234,7 +234,7 @@ impl Vim {
             _ if char == 'g' => return self.motion('g', composer),
             _ => self.pending = Pending::default(),
         }
-        Taken::Yes
+        KeyUse::Yes
     }
 
     fn take_object(&mut self, range: Range<usize>, by_lines: bool, composer: &mut Composer) {
@@ -251,7 +251,7 @@ impl Vim {
         self.pending = Pending::default();
     }
 
-    fn operator(&mut self, char: char, composer: &mut Composer) -> Taken {
+    fn operator(&mut self, char: char, composer: &mut Composer) -> KeyUse {
         let operator = match char {
             'd' => Operator::Delete,
             'c' => Operator::Change,
@@ -259,7 +259,7 @@ impl Vim {
         };
         if self.mode != Mode::Normal {
             self.visual(char, composer);
-            return Taken::Yes;
+            return KeyUse::Yes;
         }
         match self.pending.operator {
             // Twice: the line.
@@ -273,7 +273,7 @@ impl Vim {
             Some(_) => self.pending = Pending::default(),
             None => self.pending.operator = Some((operator, self.pending.count.take())),
         }
-        Taken::Yes
+        KeyUse::Yes
     }
 
     /// The line of the cursor and as many after it as were counted.
@@ -294,7 +294,7 @@ impl Vim {
         self.go(from, found, composer);
     }
 
-    fn find_again(&mut self, is_back: bool, composer: &mut Composer) -> Taken {
+    fn find_again(&mut self, is_back: bool, composer: &mut Composer) -> KeyUse {
         if let Some(find) = self.found {
             let by = match (is_back, find.by.is_lowercase()) {
                 (false, _) => find.by,
@@ -303,10 +303,10 @@ impl Vim {
             };
             self.find(Find { by, ..find }, composer);
         }
-        Taken::Yes
+        KeyUse::Yes
     }
 
-    fn motion(&mut self, char: char, composer: &mut Composer) -> Taken {
+    fn motion(&mut self, char: char, composer: &mut Composer) -> KeyUse {
         let letters = Letters::of(composer.text());
         let from = letters.number(composer.cursor());
         let operator = self.pending.operator.map(|(operator, _)| operator);
@@ -315,7 +315,8 @@ impl Vim {
             (Some(one), Some(other)) => Some((one * other).min(MAX_COUNT)),
             (one, other) => one.or(other),
         };
-        let is_on_word = !composer.text()[composer.cursor()..].starts_with(char::is_whitespace);
+        let after = composer.text()[composer.cursor()..].chars().next();
+        let is_on_word = after.is_some_and(|char| !char.is_whitespace());
         if operator == Some(Operator::Change) && matches!(char, 'w' | 'W') && is_on_word {
             // A change of a word leaves the space after it.
             let (_, end) = letters.word(from, char == 'W', false);
@@ -327,7 +328,7 @@ impl Vim {
                 Some(others),
             );
             self.go(from, rest, composer);
-            return Taken::Yes;
+            return KeyUse::Yes;
         }
         let mut found = motion::follow(&letters, from, char, count);
         if operator.is_some()
@@ -338,7 +339,7 @@ impl Vim {
             *to = if *to > end && end > from { end } else { *to };
         }
         self.go(from, found, composer);
-        Taken::Yes
+        KeyUse::Yes
     }
 
     /// Goes where a motion leads, or does to what is between what was asked for.

@@ -8,7 +8,7 @@ use windlass_core::shown::shown_line;
 use windlass_term::Paint;
 use windlass_term::question::Canvas;
 
-use super::Pressed;
+use super::DialogAction;
 use crate::keys::{Code, Key};
 
 /// What was said to lines of a plan, by the line's number.
@@ -64,8 +64,8 @@ impl PlanReview {
     }
 
     /// What a key does while the person goes through the lines.
-    pub fn press(&mut self, key: Key, page: usize) -> Pressed {
-        let Some(at) = self.at else { return Pressed::Nothing };
+    pub fn press(&mut self, key: Key, page: usize) -> DialogAction {
+        let Some(at) = self.at else { return DialogAction::Nothing };
         match key.code {
             Code::Up | Code::Char('k') => self.go(at, -1),
             Code::Down | Code::Char('j') => self.go(at, 1),
@@ -74,11 +74,13 @@ impl PlanReview {
             Code::Char('x') | Code::Delete | Code::Backspace => {
                 self.comments.0.remove(&at);
             }
-            Code::Enter | Code::Char('c') if !key.ctrl => return Pressed::Comment { line: at },
+            Code::Enter | Code::Char('c') if !key.ctrl => {
+                return DialogAction::Comment { line: at };
+            }
             Code::Escape => self.at = None,
-            _ => return Pressed::Nothing,
+            _ => return DialogAction::Nothing,
         }
-        Pressed::Moved
+        DialogAction::Moved
     }
 
     /// The next line that says something.
@@ -116,7 +118,7 @@ impl PlanReview {
         let mut focus = None;
         for (number, line) in self.lines.iter().enumerate() {
             let from = rows.len();
-            rows.extend(super::broken(&place.quoted(line), columns));
+            rows.extend(super::broken(&place.quoted_prose(line), columns));
             if self.at == Some(number) {
                 mark(&mut rows[from..], paint);
                 focus = Some(from..rows.len());

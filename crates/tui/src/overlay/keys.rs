@@ -1,6 +1,6 @@
 //! The page of keys: which key does what, and binding another key by pressing it.
 
-use super::{Asked, Item, List, Target, ViewKind};
+use super::{Item, List, PageAction, Target, ViewKind};
 use crate::keymap::{Action, Keymap, chord_name};
 use crate::keys::{Code, Key};
 
@@ -107,7 +107,7 @@ impl KeyList {
         self.waiting.is_some()
     }
 
-    pub fn press(&mut self, key: Key, rows: usize) -> Asked {
+    pub fn press(&mut self, key: Key, rows: usize) -> PageAction {
         self.said = None;
         if self.waiting.is_some() {
             return self.take(key);
@@ -122,11 +122,11 @@ impl KeyList {
             (Code::Char('a'), Some(action)) if is_letter => self.wait(action, 1, true),
             (Code::Char('c'), Some(action)) if is_letter => self.wait(action, 2, false),
             (Code::Char('x'), Some(action)) if is_letter => {
-                return Asked::Bind(action, Keys::Default);
+                return PageAction::Bind(action, Keys::Default);
             }
             _ => return self.list.press(key, rows),
         }
-        Asked::Nothing
+        PageAction::Nothing
     }
 
     fn wait(&mut self, action: Action, count: usize, is_besides: bool) {
@@ -134,21 +134,21 @@ impl KeyList {
     }
 
     /// Takes a key for the action that waits for one.
-    fn take(&mut self, key: Key) -> Asked {
-        let Some(mut waiting) = self.waiting.take() else { return Asked::Nothing };
+    fn take(&mut self, key: Key) -> PageAction {
+        let Some(mut waiting) = self.waiting.take() else { return PageAction::Nothing };
         if key == Key::plain(Code::Escape) {
-            return Asked::Nothing;
+            return PageAction::Nothing;
         }
         waiting.pressed.push(key);
         if waiting.pressed.len() < waiting.count {
             self.waiting = Some(waiting);
-            return Asked::Nothing;
+            return PageAction::Nothing;
         }
         let keys = match waiting.is_besides {
             true => Keys::Besides(waiting.pressed),
             false => Keys::Instead(waiting.pressed),
         };
-        Asked::Bind(waiting.action, keys)
+        PageAction::Bind(waiting.action, keys)
     }
 }
 

@@ -4,7 +4,7 @@ use windlass_core::id::{QuestionId, SessionId, TaskId};
 use windlass_core::role::Role;
 use windlass_term::strip_controls;
 
-use super::{Asked, Conversations, ViewKind};
+use super::{Conversations, PageAction, ViewKind};
 use crate::keymap::Action;
 use crate::keys::{Code, Key};
 
@@ -87,7 +87,35 @@ impl List {
         (self.selected + 1).saturating_sub(rows.max(1))
     }
 
+    /// What is said where nothing is listed.
+    pub fn empty_words(&self) -> &'static str {
+        if !self.items.is_empty() {
+            return "nothing is found";
+        }
+        match self.kind {
+            ViewKind::Tasks => "there are no tasks",
+            ViewKind::Inbox => "nothing waits for you",
+            ViewKind::Sessions(Conversations::Archived) => "no conversation is archived",
+            ViewKind::Sessions(_) => "there are no conversations",
+            ViewKind::Agents => "no sub-agents, and no commands in the background",
+            ViewKind::Workflows => "there are no workflows here",
+            ViewKind::Workers => "no worker works in a worktree now",
+            ViewKind::Commitments => "there are no commitments",
+            ViewKind::Run { .. }
+            | ViewKind::Plan
+            | ViewKind::Roles
+            | ViewKind::Transcript { .. }
+            | ViewKind::Diff(_)
+            | ViewKind::Help
+            | ViewKind::Text => "nothing here",
+        }
+    }
+
     pub fn status(&self) -> String {
+        let can_choose = self.items.iter().any(|item| item.target != Target::Heading);
+        if !can_choose && !self.is_typing {
+            return "Esc close".to_owned();
+        }
         if self.confirming.is_some() {
             return "press c again to cancel it for good · any other key keeps it".to_owned();
         }
@@ -102,7 +130,19 @@ impl List {
                 ViewKind::Sessions(Conversations::Archived) => {
                     "Enter restores and opens · Del restores · Tab this directory · Esc closes"
                 }
-                _ => "Enter · Esc",
+                ViewKind::Tasks
+                | ViewKind::Inbox
+                | ViewKind::Agents
+                | ViewKind::Workflows
+                | ViewKind::Run { .. }
+                | ViewKind::Workers
+                | ViewKind::Plan
+                | ViewKind::Commitments
+                | ViewKind::Roles
+                | ViewKind::Transcript { .. }
+                | ViewKind::Diff(_)
+                | ViewKind::Help
+                | ViewKind::Text => "Enter · Esc",
             };
             return format!("search: {}  {keys}", self.filter);
         }
@@ -123,9 +163,14 @@ impl List {
                 "Enter rebind · a add a key · c two-key chord · x default · / find · Esc close"
             }
             ViewKind::Agents => {
-                "Enter transcript · m message · p pause · r resume · c cancel · Esc close"
+                "Enter transcript · m steer · p pause · r resume · c cancel · Esc close"
             }
-            _ => "Enter · Esc",
+            ViewKind::Sessions(_)
+            | ViewKind::Run { .. }
+            | ViewKind::Plan
+            | ViewKind::Transcript { .. }
+            | ViewKind::Diff(_)
+            | ViewKind::Text => "Enter · Esc",
         };
         keys.to_owned()
     }
@@ -140,12 +185,12 @@ impl List {
         self.is_typing.then(|| "search: ".len() + crate::text::width(&self.filter))
     }
 
-    pub fn press(&mut self, key: Key, rows: usize) -> Asked {
+    pub fn press(&mut self, key: Key, rows: usize) -> PageAction {
         let confirming = self.confirming.take();
         let page = rows.saturating_sub(1).max(1) as isize;
         match key.code {
             Code::Escape => return self.escape(),
-            Code::Char('c' | 'd') if key.ctrl => return Asked::Close,
+            Code::Char('c' | 'd') if key.ctrl => return PageAction::Close,
             Code::Up => self.go(-1),
             Code::Down => self.go(1),
             Code::PageUp => self.go(-page),
@@ -154,7 +199,7 @@ impl List {
             Code::End => self.go(isize::MAX / 2),
             Code::Tab => {
                 if let ViewKind::Sessions(of) = self.kind {
-                    return Asked::Open(ViewKind::Sessions(of.next()));
+                    return PageAction::Open(ViewKind::Sessions(of.next()));
                 }
             }
             Code::Enter => return self.choose(),
@@ -162,7 +207,7 @@ impl List {
                 if let (ViewKind::Sessions(of), Some(Target::Session(session))) =
                     (&self.kind, self.current().map(|item| item.target))
                 {
-                    return Asked::Archive(session, *of != Conversations::Archived);
+                    return PageAction::Archive(session, *of != Conversations::Archived);
                 }
             }
             Code::Backspace if self.is_typing => {
@@ -176,70 +221,72 @@ impl List {
             Code::Char(char) if key.typed().is_some() => return self.letter(char, confirming),
             _ => {}
         }
-        Asked::Nothing
+        PageAction::Nothing
     }
 
-    fn escape(&mut self) -> Asked {
+    fn escape(&mut self) -> PageAction {
         let is_search = matches!(self.kind, ViewKind::Sessions(_));
         match (self.is_typing, self.filter.is_empty(), is_search) {
             (true, false, _) => self.filter.clear(),
             (true, true, false) => self.is_typing = false,
-            _ => return Asked::Close,
+            _ => return PageAction::Close,
         }
         self.settle();
-        Asked::Nothing
+        PageAction::Nothing
     }
 
-    fn letter(&mut self, char: char, confirming: Option<TaskId>) -> Asked {
+    fn letter(&mut self, char: char, confirming: Option<TaskId>) -> PageAction {
         match (char, self.current().map(|item| item.target)) {
-            ('q', _) => Asked::Close,
+            ('q', _) => PageAction::Close,
             ('/', _) => {
                 self.is_typing = true;
-                Asked::Nothing
+                PageAction::Nothing
             }
             ('k', _) => {
                 self.go(-1);
-                Asked::Nothing
+                PageAction::Nothing
             }
             ('j', _) => {
                 self.go(1);
-                Asked::Nothing
+                PageAction::Nothing
             }
             ('t', Some(Target::Task(task))) => {
-                Asked::Open(ViewKind::Transcript { task: Some(task) })
+                PageAction::Open(ViewKind::Transcript { task: Some(task) })
             }
             ('m', Some(Target::Task(task))) if self.kind == ViewKind::Agents => {
-                Asked::WriteAbout(task)
+                PageAction::WriteTo(task)
             }
-            ('p', Some(Target::Task(task))) => Asked::Pause(task),
-            ('r', Some(Target::Task(task))) => Asked::Resume(task),
-            ('c', Some(Target::Task(task))) if confirming == Some(task) => Asked::Cancel(task),
+            ('p', Some(Target::Task(task))) => PageAction::Pause(task),
+            ('r', Some(Target::Task(task))) => PageAction::Resume(task),
+            ('c', Some(Target::Task(task))) if confirming == Some(task) => PageAction::Cancel(task),
             ('c', Some(Target::Task(task))) => {
                 self.confirming = Some(task);
-                Asked::Nothing
+                PageAction::Nothing
             }
-            _ => Asked::Nothing,
+            _ => PageAction::Nothing,
         }
     }
 
-    fn choose(&self) -> Asked {
+    fn choose(&self) -> PageAction {
         match (self.current().map(|item| item.target), &self.kind) {
             (Some(Target::Task(task)), ViewKind::Agents | ViewKind::Workers) => {
-                Asked::Open(ViewKind::Transcript { task: Some(task) })
+                PageAction::Open(ViewKind::Transcript { task: Some(task) })
             }
-            (Some(Target::Task(run)), ViewKind::Workflows) => Asked::Open(ViewKind::Run { run }),
-            (Some(Target::Task(task)), _) => Asked::OpenTask(task),
+            (Some(Target::Task(run)), ViewKind::Workflows) => {
+                PageAction::Open(ViewKind::Run { run })
+            }
+            (Some(Target::Task(task)), _) => PageAction::OpenTask(task),
             (Some(Target::Session(session)), ViewKind::Sessions(Conversations::Archived)) => {
-                Asked::Reopen(session)
+                PageAction::Reopen(session)
             }
-            (Some(Target::Session(session)), _) => Asked::OpenSession(session),
-            (Some(Target::Question(question)), _) => Asked::ShowQuestion(question),
-            (Some(Target::Role(role)), _) => Asked::TakeRole(role),
+            (Some(Target::Session(session)), _) => PageAction::OpenSession(session),
+            (Some(Target::Question(question)), _) => PageAction::ShowQuestion(question),
+            (Some(Target::Role(role)), _) => PageAction::TakeRole(role),
             (
                 Some(Target::Proposal(_) | Target::Heading | Target::Text | Target::Action(_))
                 | None,
                 _,
-            ) => Asked::Nothing,
+            ) => PageAction::Nothing,
         }
     }
 

@@ -14,6 +14,8 @@ use crate::terminal::Keyboard;
 
 /// The longest text that terminals take for their clipboard.
 const CLIPBOARD_BYTES: usize = 100_000;
+/// GNU screen drops a longer string than this, and less than twice as much.
+const HANDED_ON_BYTES: usize = 200;
 
 /// The keyboard, and what is drawn.
 pub(super) struct Console {
@@ -25,6 +27,9 @@ pub(super) struct Console {
     workspace: PathBuf,
     signal: Signal,
     is_tmux: bool,
+    is_gnu_screen: bool,
+    /// Whether the signal to continue is still to come that ends our own suspension.
+    is_back: bool,
 }
 
 impl Console {
@@ -38,6 +43,8 @@ impl Console {
             workspace: options.workspace.clone(),
             signal: options.signal,
             is_tmux: options.key_modes.is_tmux,
+            is_gnu_screen: options.is_gnu_screen,
+            is_back: false,
         })
     }
 
@@ -67,7 +74,22 @@ impl Console {
         self.painter.give()?;
         rustix::process::kill_current_process_group(rustix::process::Signal::TSTP)?;
         // Here again after `fg`.
+        self.is_back = true;
         self.painter.take()
+    }
+
+    /// This process was stopped and continues. Stopped from outside, it had no chance to give the terminal back, and
+    /// the shell has set its own modes meanwhile.
+    pub fn continued(&mut self) -> io::Result<()> {
+        match std::mem::take(&mut self.is_back) {
+            true => Ok(()),
+            false => self.painter.renew(),
+        }
+    }
+
+    /// Another directory is worked in.
+    pub fn enter(&mut self, directory: &Path) {
+        directory.clone_into(&mut self.workspace);
     }
 
     /// Lets the person write a file in their own editor; whether it ended well.
@@ -100,7 +122,7 @@ impl Console {
     pub fn copy(&self, text: &str) -> io::Result<&'static str> {
         let is_whole = text.len() <= CLIPBOARD_BYTES;
         let text = windlass_core::text::prefix(text, CLIPBOARD_BYTES);
-        self.painter.write(&format!("\u{1b}]52;c;{}\u{7}", base64(text.as_bytes())))?;
+        self.send(format!("\u{1b}]52;c;{}\u{7}", base64(text.as_bytes())))?;
         Ok(match is_whole {
             true => "sent to the terminal's clipboard",
             false => "only the first 100 kB fit into the terminal's clipboard",
@@ -116,9 +138,23 @@ impl Console {
             Signal::Desktop if self.is_tmux => self
                 .painter
                 .write(&format!("\u{1b}Ptmux;\u{1b}\u{1b}]9;windlass: {words}\u{7}\u{1b}\\\u{7}")),
-            Signal::Desktop => self.painter.write(&format!("\u{1b}]9;windlass: {words}\u{7}")),
+            Signal::Desktop => self.send(format!("\u{1b}]9;windlass: {words}\u{7}")),
         }
     }
+
+    /// Sends a sequence that is meant for the person's own terminal.
+    fn send(&self, sequence: String) -> io::Result<()> {
+        match self.is_gnu_screen {
+            true => self.painter.write(&through_gnu_screen(&sequence)),
+            false => self.painter.write(&sequence),
+        }
+    }
+}
+
+/// A sequence of ASCII in the wrapping that GNU screen takes off, in pieces that it does not drop.
+fn through_gnu_screen(sequence: &str) -> String {
+    let pieces = sequence.as_bytes().chunks(HANDED_ON_BYTES).map(String::from_utf8_lossy);
+    pieces.map(|piece| format!("\u{1b}P{piece}\u{1b}\\")).collect()
 }
 
 /// The form that OSC 52 wants.
@@ -138,7 +174,17 @@ fn base64(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::base64;
+    use super::{base64, through_gnu_screen};
+
+    #[test]
+    fn gnu_screen_hands_a_long_sequence_on_in_pieces() {
+        let sequence = format!("\u{1b}]52;c;{}\u{7}", "QUJD".repeat(200));
+        let wrapped = through_gnu_screen(&sequence);
+        let pieces: Vec<&str> = wrapped.split_terminator("\u{1b}\\").collect();
+        let bare = pieces.iter().map(|piece| piece.strip_prefix("\u{1b}P").unwrap());
+        assert!(pieces.iter().all(|piece| piece.len() < 256), "{pieces:?}");
+        assert_eq!(bare.collect::<String>(), sequence);
+    }
 
     #[test]
     fn the_clipboard_gets_the_usual_form() {

@@ -1,4 +1,4 @@
-//! The task that is driven in this process.
+//! The tasks that are driven in this process: that of the conversation, and those of conversations before it.
 
 use std::time::Duration;
 
@@ -13,23 +13,27 @@ use windlass_core::id::TaskId;
 /// process, and the task is resumed from its journal.
 const PARKING: Duration = Duration::from_secs(10);
 
-/// Drives one task at a time.
+/// Drives tasks until they end or this process is left.
 pub(super) struct Driver {
     coordinator: Coordinator,
     drives: JoinSet<(TaskId, Result<TaskResult, Error>)>,
-    /// The task, and what stops it.
-    driving: Option<(TaskId, CancellationToken)>,
+    /// The tasks, and what stops each.
+    driving: Vec<(TaskId, CancellationToken)>,
+    /// Sends what is not committed yet to those who watch from elsewhere; ends with this.
+    _sharing: JoinSet<()>,
 }
 
 impl Driver {
     pub fn new(coordinator: Coordinator) -> Self {
-        Self { coordinator, drives: JoinSet::new(), driving: None }
+        let (mut sharing, with) = (JoinSet::new(), coordinator.clone());
+        sharing.spawn(async move { with.feed().share_previews().await });
+        Self { coordinator, drives: JoinSet::new(), driving: Vec::new(), _sharing: sharing }
     }
 
     /// Drives a task here, unless somebody drives it or nothing is left to do; whether it does.
     pub fn start(&mut self, task: TaskId, user: &str) -> Result<bool, Error> {
         let tasks = self.coordinator.tasks();
-        let is_here = self.driving.as_ref().is_some_and(|(driven, _)| *driven == task);
+        let is_here = self.driving.iter().any(|(driven, _)| *driven == task);
         let row = tasks.get(task)?;
         let is_service = row.as_ref().is_some_and(|row| row.driver == DrivenBy::Service);
         let is_driven = tasks.driving_process(task)?.is_some();
@@ -37,7 +41,7 @@ impl Driver {
             return Ok(false);
         }
         let stop = CancellationToken::new();
-        self.driving = Some((task, stop.clone()));
+        self.driving.push((task, stop.clone()));
         let (coordinator, user) = (self.coordinator.clone(), user.to_owned());
         self.drives.spawn(async move {
             let resumed = coordinator.control().resume(task, &user).await;
@@ -55,7 +59,7 @@ impl Driver {
         loop {
             match self.drives.join_next().await {
                 Some(Ok((task, result))) => {
-                    self.driving.take_if(|(driven, _)| *driven == task);
+                    self.driving.retain(|(driven, _)| *driven != task);
                     return (task, result);
                 }
                 // A panic of an agent is its task's failure, which the journal says.
@@ -65,24 +69,21 @@ impl Driver {
         }
     }
 
-    /// Lets the running step end and no other begin; the task that is then parked.
-    pub fn stop(&self) -> Option<TaskId> {
-        let (task, stop) = self.driving.as_ref()?;
-        stop.cancel();
-        Some(*task)
+    /// Whether another task than this is driven here.
+    pub fn has_other(&self, task: Option<TaskId>) -> bool {
+        self.driving.iter().any(|(driven, _)| Some(*driven) != task)
+    }
+
+    /// Lets the running steps end and no other begin; the tasks that are then parked.
+    pub fn stop(&self) -> Vec<TaskId> {
+        self.driving.iter().for_each(|(_, stop)| stop.cancel());
+        self.driving.iter().map(|(task, _)| *task).collect()
     }
 
     /// Waits until what was stopped is parked.
     pub async fn wait_until_parked(&mut self) {
         let parked = async { while self.drives.join_next().await.is_some() {} };
         let _ = tokio::time::timeout(PARKING, parked).await;
-        self.driving = None;
-    }
-
-    /// Leaves a task to itself: it is stopped, and nobody waits for it.
-    pub fn leave(&mut self) {
-        if let Some((_, stop)) = self.driving.take() {
-            stop.cancel();
-        }
+        self.driving.clear();
     }
 }

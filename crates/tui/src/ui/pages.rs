@@ -4,23 +4,33 @@ mod tasks;
 mod texts;
 mod work;
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use windlass_coordinator::{Coordinator, Error};
 use windlass_core::id::TaskId;
 use windlass_term::Paint;
 
 use super::{PAGE_CHECK, Ui};
 use crate::app::{Input, Settings};
+use crate::host::Host;
 use crate::overlay::{Overlay, Page, ViewKind};
+use crate::story::Story;
 
 /// What a job needs to read a page.
 struct Reader {
     coordinator: Coordinator,
+    host: Arc<dyn Host>,
     paint: Paint,
     settings: Settings,
     workspace: std::path::PathBuf,
     followed: Option<TaskId>,
     session: windlass_core::id::SessionId,
     columns: usize,
+    /// The names of sub-agents.
+    labels: BTreeMap<TaskId, String>,
+    /// The last line of what each running call has printed, and whose call it is.
+    running: Vec<(TaskId, String)>,
 }
 
 impl Ui {
@@ -47,14 +57,18 @@ impl Ui {
 }
 
 fn read(ui: &mut Ui, kind: ViewKind, input: fn(Box<Overlay>) -> Input) {
+    ui.conversation.has_news = false;
     let reader = Reader {
         coordinator: ui.coordinator.clone(),
+        host: ui.host.clone(),
         paint: ui.options.settings.paint,
         settings: ui.app.settings.clone(),
         workspace: ui.options.workspace.clone(),
         followed: ui.conversation.task,
         session: ui.conversation.session,
         columns: ui.app.size.room(),
+        labels: ui.app.story.as_ref().map(|story| story.labels().clone()).unwrap_or_default(),
+        running: ui.app.story.as_ref().map(Story::last_lines).unwrap_or_default(),
     };
     ui.jobs.read(input, move || reader.read(kind));
 }

@@ -13,7 +13,7 @@ use crate::app::App;
 use crate::host::{Layout, Options};
 use crate::screen::{Abilities, Screen, Size};
 use crate::terminal::{self, Terminal};
-use crate::transcript::{Entry, REPRINTED_ROWS};
+use crate::transcript::{Entry, Form};
 use crate::view::{self, WholeScreen};
 
 /// At most about sixty frames a second.
@@ -32,6 +32,8 @@ pub(super) struct Painter {
     /// Whether the wheel scrolls the whole-screen layout.
     has_mouse: bool,
     rewraps: bool,
+    has_links: bool,
+    reprinted_rows: usize,
     /// Whether something changed since the last frame.
     pub is_dirty: bool,
     /// Everything must be printed again.
@@ -41,11 +43,13 @@ pub(super) struct Painter {
     whole_screen: WholeScreen,
     /// Whether the last row that was printed is empty.
     is_blank: bool,
+    /// The form of what was printed last.
+    printed: Option<Form>,
 }
 
 impl Painter {
     pub fn open(options: &Options, size: Size, log: &Path) -> io::Result<Self> {
-        let abilities = Abilities { unicode: options.unicode, colours: options.settings.paint.on };
+        let abilities = Abilities { signs: options.signs, colours: options.settings.paint.on };
         Ok(Self {
             screen: Screen::new(size, abilities),
             terminal: Terminal::open(options.key_modes, log)?,
@@ -54,12 +58,15 @@ impl Painter {
             has_title: options.title,
             has_mouse: options.mouse,
             rewraps: options.rewrap,
+            has_links: options.has_links,
+            reprinted_rows: options.reprinted_rows,
             is_dirty: true,
             must_reprint: false,
             last_paint: None,
             resize_by: None,
             whole_screen: WholeScreen::default(),
             is_blank: false,
+            printed: None,
         })
     }
 
@@ -82,6 +89,8 @@ impl Painter {
         self.is_dirty = false;
         self.notice_form(app);
         self.screen.set_alternate(app.has_alternate_screen);
+        // GNU screen, which tells what it is, prints what it does not know.
+        self.screen.set_links(self.has_links && app.has_alternate_screen);
         let mut text = String::new();
         if self.has_title {
             text = self.screen.set_title(&app.title());
@@ -119,15 +128,23 @@ impl Painter {
 
     fn paint_inline(&mut self, app: &mut App) -> String {
         let zone = view::zone(app);
+        let before = self.printed.replace(app.form()).unwrap_or(app.form());
         if self.screen.has_lost_rows() && !self.must_reprint {
-            let room = app.size.rows.saturating_sub(zone.rows.len());
-            let rows = app.transcript.take_screenful(app.form(), room);
+            let rows = app.transcript.take_with_shown(app.form(), before, self.screen.rows_above());
             self.is_blank = rows.last().is_none_or(String::is_empty);
             return self.screen.paint(&rows, &zone);
         }
-        let entries = app.transcript.take_new();
         if std::mem::take(&mut self.must_reprint) {
-            let rows = app.transcript.rows(app.form(), REPRINTED_ROWS);
+            let rows = match app.has_alternate_screen {
+                true => {
+                    app.transcript.take_new();
+                    app.transcript.rows(app.form(), self.reprinted_rows)
+                }
+                // What was scrolled away stays there: only what could be seen is printed again.
+                false => {
+                    app.transcript.take_with_shown(app.form(), before, self.screen.rows_above())
+                }
+            };
             self.is_blank = rows.last().is_none_or(String::is_empty);
             let leave = if self.screen.has_overlay() {
                 self.screen.paint(&[], &zone)
@@ -136,6 +153,7 @@ impl Painter {
             };
             return leave + &self.screen.reprint(&rows, &zone);
         }
+        let entries = app.transcript.take_new();
         let rows = Entry::all_rows(&entries, app.form(), &mut self.is_blank);
         self.screen.paint(&rows, &zone)
     }
@@ -183,6 +201,12 @@ impl Painter {
         self.resize_by = Some(Instant::now());
         self.is_dirty = true;
         Ok(())
+    }
+
+    /// Sets its modes again after this process was stopped from outside: the shell has set its own meanwhile.
+    pub fn renew(&mut self) -> io::Result<()> {
+        self.terminal.give();
+        self.take()
     }
 
     pub fn write(&self, text: &str) -> io::Result<()> {

@@ -26,9 +26,29 @@ fn keys(overlay: &Overlay, size: Size) -> Vec<String> {
     let status = overlay.status(size.rows.saturating_sub(2).max(1));
     match size.rows {
         0 | 1 => Vec::new(),
-        2..KEYS_FROM => vec![cut_columns(&status, size.room())],
+        2..KEYS_FROM if overlay.search_column().is_some() => {
+            vec![cut_columns(&status, size.room())]
+        }
+        2..KEYS_FROM => vec![in_one_row(&status, size.room())],
         _ => broken(&status, size.room()).into_iter().take(MOST_KEYS).collect(),
     }
+}
+
+/// As many keys as one row has room for. The way out, which comes last, is always one of them.
+fn in_one_row(status: &str, room: usize) -> String {
+    let parts = status.rsplit_once(BETWEEN).filter(|_| width(status) > room);
+    let Some((others, out)) = parts.filter(|(_, out)| matches!(*out, "Esc close" | "Esc closes"))
+    else {
+        return cut_columns(status, room);
+    };
+    let mut row = String::new();
+    for part in others.split(BETWEEN) {
+        if width(&row) + width(part) + width(BETWEEN) + width(out) > room {
+            break;
+        }
+        row += &format!("{part}{BETWEEN}");
+    }
+    cut_columns(&(row + out), room)
 }
 
 /// Rows of keys, each with what it does beside it; what is none is broken between words.
@@ -53,11 +73,14 @@ pub fn overlay(app: &mut App) -> Option<Frame> {
     if let Overlay::Page(page) = &mut overlay {
         page.lay_out(size.room(), rows);
     }
-    let keys = keys(&overlay, size);
+    let mut keys = keys(&overlay, size);
     let column = overlay.search_column();
+    if let (Some(notice), Some(first), None) = (app.notice.text(), keys.first_mut(), column) {
+        *first = cut_columns(notice, size.room());
+    }
     let mut all = vec![header(app, overlay.title())];
     all.extend(match &overlay {
-        Overlay::Page(page) => page.visible(rows),
+        Overlay::Page(page) => page.visible(rows, paint),
         Overlay::List(list) => list_rows(app, list, rows),
         Overlay::Keys(keys) => list_rows(app, &keys.list, rows),
     });
@@ -91,7 +114,7 @@ fn list_rows(app: &App, list: &List, rows: usize) -> Vec<String> {
     let (paint, room) = (app.settings.paint, app.size.room());
     let seen = list.seen();
     if seen.is_empty() {
-        return vec![paint.dim("nothing here")];
+        return vec![paint.dim(list.empty_words())];
     }
     let preview = match list.current().filter(|_| rows >= PREVIEW_FROM) {
         Some(item) => item.preview.clone(),

@@ -39,6 +39,7 @@ fn written(app: &App, most: usize) -> (Vec<String>, (usize, usize)) {
         (Some(answering), _) => match answering.purpose {
             Purpose::Answer { .. } => "answer: ",
             Purpose::Comment { .. } => "comment: ",
+            Purpose::Steer { .. } => "to the sub-agent: ",
         },
         (None, Some(_)) => "found: ",
         (None, None) => "message: ",

@@ -6,11 +6,14 @@ use super::look;
 use crate::app::{App, Phase};
 use crate::composer::vim::{Mode, Vim};
 use crate::host::Layout;
+use crate::story::Story;
 use crate::text::{broken, cut, painted_width, width};
 
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 /// Columns that stay for the current activity.
 const ACTIVITY: usize = 20;
+/// Columns in which a notice can be understood.
+const NOTICE: usize = 40;
 
 /// What turns while something runs.
 pub fn spinner(app: &App) -> String {
@@ -61,6 +64,14 @@ pub fn bottom(app: &App, has_header: bool) -> Vec<String> {
         return vec![badge];
     }
     vec![format!("{badge} {}", cut_columns(&line(app, rest), rest))]
+}
+
+/// Whether the bottom line has room for a notice beside the badge. With so little that it would be cut, the row of the
+/// text has it.
+pub fn has_room_for_notice(app: &App) -> bool {
+    let has_header = app.size.rows >= super::HEADER_ROWS;
+    let badge = painted_width(&app.facts.mode().badge(app.settings.paint, look(app)));
+    has_header || app.size.rows >= 2 && app.size.room() >= badge + 1 + NOTICE
 }
 
 fn line(app: &App, room: usize) -> String {
@@ -123,13 +134,28 @@ fn activity_and_usage(app: &App, room: usize) -> String {
     std::iter::once(lead).chain(rest).collect::<Vec<_>>().join(&paint.dim(" · "))
 }
 
+/// Whether what it does has rows of its own above.
+fn has_rows(story: Option<&Story>) -> bool {
+    let is_own = |story: &Story| story.running.values().any(|one| one.task == story.task());
+    story.is_some_and(|story| is_own(story) || !story.agents.is_empty())
+}
+
 fn activity(app: &App) -> String {
     let story = app.story.as_ref();
     match app.phase {
         Phase::Idle if story.is_none() => "ready".to_owned(),
-        Phase::Idle => "waiting for you".to_owned(),
+        Phase::Idle => {
+            let held = story.and_then(Story::held_agents).map(|held| format!("waits for {held}"));
+            let parked = held.or_else(|| story.and_then(Story::parked_words));
+            parked.unwrap_or_else(|| "waiting for you".to_owned())
+        }
         Phase::Blocked => "a question waits for you".to_owned(),
         Phase::Stopping => "stopping".to_owned(),
+        // A sub-agent may ask while others work.
+        Phase::Working if !app.questions.is_empty() => "a question waits for you".to_owned(),
+        Phase::Working if app.size.rows >= super::HEADER_ROWS && has_rows(story) => {
+            "working".to_owned()
+        }
         Phase::Working => {
             let activity = story.map_or("starting", |story| story.activity());
             let activity = windlass_term::strip_controls(activity);
@@ -154,6 +180,6 @@ fn part(app: &App, part: StatusPart, paint: Paint) -> Option<String> {
             Some(windlass_core::shown::shown_line(&name)).filter(|name| !name.is_empty())
         }
         StatusPart::Effort => app.facts.effort.as_ref().map(|effort| format!("effort {effort}")),
-        part => story?.usage(part, app.now.saturating_sub(app.working_since), paint),
+        part => story?.usage(part, app.elapsed(app.working_since), paint),
     }
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
-use windlass_core::id::TaskId;
-use windlass_tui::app::{Binding, Effect, Input, Phase, Saved, Settings};
+use windlass_core::id::{QuestionId, TaskId};
+use windlass_tui::app::{Binding, Effect, Input, Phase, SavedDrafts, Settings};
 use windlass_tui::composer::Draft;
 use windlass_tui::dialog::QUIET;
 use windlass_tui::keys::{Code, Decoder, Direction, Event, Key};
@@ -28,7 +28,10 @@ enum Step {
     Resize(usize, usize),
     Wait(u64),
     Ask,
+    AskAnother,
     Answered,
+    /// Somebody else answers the first one.
+    Settled,
     Phase(Phase),
     Reply(String),
     NotSent,
@@ -79,6 +82,8 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (1usize..130, 1usize..50).prop_map(|(columns, rows)| Step::Resize(columns, rows)),
         6 => (0u64..2500).prop_map(Step::Wait),
         2 => Just(Step::Ask),
+        2 => Just(Step::AskAnother),
+        1 => Just(Step::Settled),
         1 => Just(Step::Answered),
         2 => phase.prop_map(Step::Phase),
         2 => ".{0,60}".prop_map(Step::Reply),
@@ -91,22 +96,40 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What was typed since the last input that was no key, and when.
+/// What a key may answer: the question that could be read, and what was typed before it.
 struct Watch {
-    last_key: Duration,
-    asked_at: Duration,
+    /// When the text was last changed.
+    last_typed: Duration,
+    /// The question that an arrow key has led into since then.
+    entered: Option<QuestionId>,
+    /// The question in sight, and since when.
+    seen: Option<(QuestionId, Duration)>,
+}
+
+impl Watch {
+    fn look(&mut self, world: &World) {
+        let first = world.app.questions.first().map(|dialog| dialog.id());
+        if self.seen.map(|(question, _)| question) != first {
+            self.seen = first.map(|question| (question, world.now));
+        }
+    }
 }
 
 fn play(steps: &[Step], vim: bool) -> Result<(), TestCaseError> {
     let mut world = World::with(Settings { vim, ..settings(PLAIN) }, 80, 24);
     let task = world.begin("go");
     let mut decoder = Decoder::default();
-    let mut watch = Watch { last_key: Duration::ZERO, asked_at: Duration::ZERO };
+    let mut watch = Watch { last_typed: Duration::ZERO, entered: None, seen: None };
     let mut is_rebound = false;
     for step in steps {
         let before = everything(&world);
         let is_key = matches!(step, Step::Key(_));
-        let had_dialog = !world.app.questions.is_empty();
+        let asides = asides(&world);
+        let written = world.app.writing.composer.draft().clone();
+        let was_answering = world.app.writing.answering.is_some();
+        if let Step::Key(Key { code: Code::Up | Code::Down, .. }) = step {
+            watch.entered = world.app.questions.first().map(|dialog| dialog.id());
+        }
         match step {
             Step::Key(key) => world.key(*key),
             Step::Bytes(bytes) => {
@@ -120,11 +143,17 @@ fn play(steps: &[Step], vim: bool) -> Result<(), TestCaseError> {
                 world.input(Input::Resize(Size { columns: *columns, rows: *rows }));
             }
             Step::Wait(millis) => world.wait(Duration::from_millis(*millis)),
-            Step::Ask => {
-                if !had_dialog {
-                    watch.asked_at = world.now;
+            Step::Ask => world.input(Input::Questions(vec![permission("rm x")])),
+            Step::AskAnother => {
+                let open = world.app.questions.first().map(|first| first.asked.clone());
+                let open = open.into_iter().chain([permission("rm y")]).collect();
+                world.input(Input::Questions(open));
+            }
+            Step::Settled => {
+                if let Some(question) = world.app.questions.first().map(|first| first.id()) {
+                    let (by, text) = ("bo".to_owned(), "Deny".to_owned());
+                    world.input(Input::Settled { question, by, text });
                 }
-                world.input(Input::Questions(vec![permission("rm x")]));
             }
             Step::Answered => world.input(Input::Questions(Vec::new())),
             Step::Phase(phase) => world.input(Input::Phase(*phase)),
@@ -136,7 +165,6 @@ fn play(steps: &[Step], vim: bool) -> Result<(), TestCaseError> {
             }
             Step::Edited(text) => world.input(Input::Edited(text.clone())),
             Step::Answer(bytes) => {
-                let written = world.app.writing.composer.draft().clone();
                 let mut events = decoder.push(bytes);
                 events.extend(decoder.expire());
                 events.into_iter().for_each(|event| world.input(Input::Terminal(event)));
@@ -144,11 +172,28 @@ fn play(steps: &[Step], vim: bool) -> Result<(), TestCaseError> {
             }
             Step::Wheel(direction, row) => world.wheel(*direction, *row),
         }
+        let mut sent = Vec::new();
         for effect in std::mem::take(&mut world.effects) {
-            if let Effect::Answer { .. } = &effect {
+            if let Effect::Answer { question, .. } = &effect {
                 prop_assert!(is_key, "{step:?} answered");
-                let is_written = world.now.saturating_sub(watch.asked_at) >= QUIET;
-                prop_assert!(is_written, "answered before it could be read");
+                let (seen, since) = watch.seen.unwrap();
+                prop_assert_eq!(seen, *question, "another one was in sight");
+                let is_read = world.now.saturating_sub(since) >= QUIET;
+                prop_assert!(is_read, "answered before it could be read");
+                // Words that were written as the answer need no pause: they are the answer.
+                if let (false, Step::Key(key)) = (was_answering, step) {
+                    let is_quiet = world.now.saturating_sub(watch.last_typed) >= QUIET;
+                    prop_assert!(is_quiet, "{key:?} answered while a text was being typed");
+                    let is_choice = matches!(key.code, Code::Enter | Code::Char('1'..='9'));
+                    let is_meant = is_choice && watch.entered == Some(*question);
+                    prop_assert!(
+                        written.is_empty() || is_meant,
+                        "{key:?} answered instead of {written:?}"
+                    );
+                }
+            }
+            if let Effect::Send(draft) | Effect::Steer(draft) = &effect {
+                sent.push(draft.expanded());
             }
             match effect {
                 Effect::Edit(_) => world.input(Input::Edited(None)),
@@ -179,6 +224,13 @@ fn play(steps: &[Step], vim: bool) -> Result<(), TestCaseError> {
                 prop_assert!(is_kept, "{key:?} lost {text:?}; there is {after:?}");
             }
         }
+        watch.look(&world);
+        for text in asides {
+            let is_kept = sent.contains(&text)
+                || kept(&world).contains(&text)
+                || world.app.writing.history.search(&text, 0).is_some();
+            prop_assert!(is_kept, "{step:?} lost {text:?}, which was put aside");
+        }
         if !is_key && !matches!(step, Step::Edited(_)) {
             let after = everything(&world);
             // Words for a question that is gone are in the history, where Ctrl+R finds them.
@@ -195,8 +247,12 @@ fn play(steps: &[Step], vim: bool) -> Result<(), TestCaseError> {
                 let is_kept = after.contains(&text) || after.iter().any(|one| one.contains(&text));
                 prop_assert!(is_kept, "{step:?} lost {text:?}; there is {after:?}");
             }
-        } else {
-            watch.last_key = world.now;
+        }
+        if world.app.writing.composer.draft() != &written {
+            watch.entered = None;
+            if is_key || matches!(step, Step::Paste(_)) {
+                watch.last_typed = world.now;
+            }
         }
         check_frame(&mut world)?;
     }
@@ -229,17 +285,30 @@ fn keeps_everything(key: Key) -> bool {
     let Key { code, ctrl, alt, .. } = key;
     match code {
         Code::Escape | Code::PageUp | Code::PageDown | Code::F(_) | Code::Insert => true,
-        Code::Up => alt,
+        Code::Up | Code::Down => true,
         Code::Char(char) if ctrl => "cglnopqrstvz".contains(char),
         Code::Char(char) if alt => "acegilmnoqrstvw".contains(char),
         _ => false,
     }
 }
 
+/// Every text that is kept besides the one that is written in: no key may lose one.
+fn asides(world: &World) -> Vec<String> {
+    let saved = serde_json::to_value(SavedDrafts::of(&world.app)).unwrap();
+    let aside: Option<Draft> = serde_json::from_value(saved["aside"].clone()).unwrap();
+    let app = &world.app;
+    let answering = app.writing.answering.iter().map(|answering| answering.aside.clone());
+    let waiting = app.outgoing.queue.iter().cloned();
+    let all = aside.into_iter().chain(answering).chain(waiting);
+    let all = all.chain(app.writing.history.first().cloned()).map(|draft| draft.expanded());
+    all.filter(|text| !text.trim().is_empty()).collect()
+}
+
 /// Every text that is kept somewhere: besides those that are written, what was put aside.
 fn kept(world: &World) -> Vec<String> {
-    let saved = serde_json::to_value(Saved::of(&world.app)).unwrap();
+    let saved = serde_json::to_value(SavedDrafts::of(&world.app)).unwrap();
     let mut all = everything(world);
+    all.extend(asides(world));
     let aside: Option<Draft> = serde_json::from_value(saved["aside"].clone()).unwrap();
     all.extend(aside.map(|draft| draft.expanded()));
     all.extend(world.app.writing.searching.iter().map(|_| {

@@ -6,8 +6,9 @@ use serde_json::json;
 use windlass_coordinator::views::OpenQuestion;
 use windlass_core::id::QuestionId;
 use windlass_core::question::{BoundFile, PLAN_OPTIONS};
-use windlass_tui::app::{Effect, Input, Phase, Saved};
+use windlass_tui::app::{Effect, Input, Phase, SavedDrafts};
 use windlass_tui::keys::{Code, Key};
+use windlass_tui::screen::Size;
 
 use crate::world::{World, event, open, permission};
 
@@ -38,13 +39,71 @@ fn a_key_answers_after_a_second_without_typing() {
     world.ask("rm -r build");
     world.wait(SECOND / 2);
     world.types("y");
+    world.key(Key::plain(Code::Backspace));
     world.wait(SECOND - Duration::from_millis(1));
     world.types("y");
+    world.key(Key::plain(Code::Backspace));
     assert_eq!(answers(&mut world), Vec::<String>::new());
     world.wait(SECOND);
     world.types("y");
     assert_eq!(answers(&mut world), ["Allow"]);
-    assert_eq!(world.app.writing.composer.text(), "yy", "what was typed before is still there");
+}
+
+/// A pause in the middle of a message is not the end of it: Enter is for the message, whatever it was paused for.
+#[test]
+fn enter_queues_the_message_that_is_written_at_a_question() {
+    let mut world = World::new(80, 24);
+    world.begin("clean up");
+    world.input(Input::Phase(Phase::Blocked));
+    world.ask("rm notes.txt");
+    world.types("wait, also think");
+    world.wait(2 * SECOND);
+    assert!(world.shown().contains("Enter queues your message · ↑ ↓ answer"), "{}", world.shown());
+    for key in [Code::Char('1'), Code::Char('y'), Code::Enter] {
+        world.key(Key::plain(key));
+        world.wait(2 * SECOND);
+    }
+    assert_eq!(answers(&mut world), Vec::<String>::new());
+    assert!(world.shown().contains("queued: wait, also think1y"), "{}", world.shown());
+    assert!(!world.app.questions.is_empty());
+}
+
+/// An arrow key leads from the message into the question: then its numbers and Enter count, and letters are text.
+#[test]
+fn an_arrow_key_leads_from_the_message_into_the_question() {
+    let mut world = World::new(80, 24);
+    world.types("my draft");
+    world.ask("rm notes.txt");
+    world.wait(2 * SECOND);
+    world.key(Key::plain(Code::Down));
+    assert!(world.shown().contains("❯ 1. Allow"), "it moves no further:\n{}", world.shown());
+    world.types("y");
+    assert_eq!(answers(&mut world), Vec::<String>::new());
+    assert_eq!(world.app.writing.composer.text(), "my drafty");
+    world.wait(2 * SECOND);
+    world.types("2");
+    assert_eq!(world.app.writing.composer.text(), "my drafty2", "the letter led back to the text");
+    world.wait(2 * SECOND);
+    world.key(Key::plain(Code::Up));
+    world.key(Key::plain(Code::Escape));
+    world.key(Key::plain(Code::Up));
+    world.key(Key::plain(Code::Down));
+    world.key(Key::plain(Code::Enter));
+    assert_eq!(answers(&mut world), ["Deny"]);
+    assert_eq!(world.app.writing.composer.text(), "my drafty2");
+}
+
+/// Esc does not answer; it says what would.
+#[test]
+fn escape_at_a_question_says_how_to_refuse() {
+    let mut world = World::new(80, 24);
+    world.begin("clean up");
+    world.input(Input::Phase(Phase::Blocked));
+    world.ask("rm notes.txt");
+    world.wait(2 * SECOND);
+    world.key(Key::plain(Code::Escape));
+    assert!(world.shown().contains("to refuse it, answer Deny"), "{}", world.shown());
+    assert_eq!(world.take_effects(), []);
 }
 
 #[test]
@@ -64,6 +123,7 @@ fn a_denial_can_carry_a_word_and_the_draft_comes_back() {
     world.types("my draft");
     world.ask("rm -r build");
     world.wait(2 * SECOND);
+    world.key(Key::plain(Code::Down));
     world.types("3");
     world.types("move it aside\n");
     assert_eq!(answers(&mut world), ["Deny: move it aside"]);
@@ -81,16 +141,16 @@ fn files_that_do_not_exist_are_counted_where_they_are_many() {
     binding.files.extend((0..9).map(|n| file(format!("/workspace/.git/hooks/{n}"), None)));
     world.input(Input::Questions(vec![asked.clone()]));
     let shown = world.shown();
-    assert!(shown.contains("\nfile .git/config\n"), "{shown}");
+    assert!(shown.contains("\n  file .git/config\n"), "{shown}");
     assert!(
-        shown.contains("\n9 files that do not exist: .git/hooks/0 … .git/hooks/8\n"),
+        shown.contains("\n  9 files that do not exist: .git/hooks/0 … .git/hooks/8\n"),
         "{shown}"
     );
     let mut world = World::new(80, 24);
     asked.row.question.binding.as_mut().unwrap().files.truncate(2);
     world.input(Input::Questions(vec![asked]));
     let shown = world.shown();
-    assert!(shown.contains("\nfile .git/hooks/0 (does not exist)\n"), "{shown}");
+    assert!(shown.contains("\n  file .git/hooks/0 (does not exist)\n"), "{shown}");
 }
 
 /// A question leaves little room: what is queued is seen before the hint about its keys.
@@ -116,12 +176,30 @@ fn several_questions_are_walked_through() {
     assert!(world.shown().contains("1 of 2, Tab next"), "{}", world.shown());
     world.key(Key::plain(Code::Tab));
     assert!(world.shown().contains("$ rm b"), "{}", world.shown());
+    world.wait(SECOND);
     world.types("n");
     world.types("y");
     assert_eq!(answers(&mut world), ["Deny"], "the second needs a quiet second of its own");
+    world.key(Key::plain(Code::Backspace));
     world.wait(SECOND);
     world.types("1");
     assert_eq!(answers(&mut world), ["Allow"]);
+}
+
+/// Questions of the conversation come and go; one that was chosen from the inbox is of another.
+#[test]
+fn a_question_chosen_from_the_inbox_stays_until_it_is_settled() {
+    let mut world = World::new(80, 24);
+    world.begin("count");
+    let asked = permission("rm old.txt");
+    let id = asked.row.question.id;
+    world.input(Input::ShowQuestion(Box::new(asked)));
+    world.input(Input::Questions(Vec::new()));
+    assert!(world.shown().contains("rm old.txt"), "{}", world.shown());
+    let (by, text) = ("bob".to_owned(), "Deny".to_owned());
+    world.input(Input::Settled { question: id, by, text });
+    assert!(!world.shown().contains("rm old.txt"), "{}", world.shown());
+    assert!(world.shown().contains("answered by bob: Deny"), "{}", world.shown());
 }
 
 #[test]
@@ -178,6 +256,16 @@ fn plan(text: &str) -> OpenQuestion {
 }
 
 #[test]
+fn a_long_line_of_a_plan_is_broken_between_words() {
+    let mut world = World::new(40, 24);
+    let text = "1. read everything that is there and remember it";
+    world.input(Input::Questions(vec![plan(text)]));
+    let shown = world.shown();
+    let rows = "  │ 1. read everything that is there\n  ┊ and remember it\n";
+    assert!(shown.contains(rows), "{shown}");
+}
+
+#[test]
 fn comments_on_lines_of_a_plan_become_the_answer() {
     let mut world = World::new(80, 30);
     world.input(Input::Questions(vec![plan("# Plan\n\n1. read\n2. write")]));
@@ -207,13 +295,13 @@ fn comments_on_a_plan_are_never_lost() {
     world.input(Input::Questions(vec![asked.clone()]));
     world.wait(2 * SECOND);
     world.types("c\nwhich file?\n");
-    let saved = Saved::of(&world.app);
+    let saved = SavedDrafts::of(&world.app);
     let mut later = World::new(80, 30);
     later.input(Input::Questions(vec![asked]));
-    saved.clone().restore(&mut later.app, &[]);
+    saved.clone().restore(&mut later.app, false);
     assert!(later.shown().contains("» which file?"), "{}", later.shown());
     let mut without = World::new(80, 30);
-    saved.restore(&mut without.app, &[]);
+    saved.restore(&mut without.app, false);
     assert!(without.app.writing.history.search("which file?", 0).is_some());
     world.input(Input::Questions(Vec::new()));
     assert!(world.app.writing.history.search("which file?", 0).is_some());
@@ -292,4 +380,67 @@ fn a_small_window_names_the_choice_that_enter_takes() {
     assert!(world.shown().contains("❯ 2/4 Deny\n"), "{}", world.shown());
     world.key(Key::plain(Code::Enter));
     assert_eq!(answers(&mut world), ["Deny"]);
+}
+
+/// A second question has not been read while the first one was in sight.
+#[test]
+fn a_question_that_becomes_visible_waits_a_second_of_its_own() {
+    let two = || vec![permission("rm -r build"), permission("rm -r /")];
+    type Comes = fn(&mut World);
+    let comes: [(&str, Comes); 4] = [
+        ("answered elsewhere", |world| {
+            let question = world.app.questions.first().unwrap().id();
+            let (by, text) = ("bo".to_owned(), "Deny".to_owned());
+            world.input(Input::Settled { question, by, text });
+        }),
+        ("turned to", |world| world.key(Key::plain(Code::Tab))),
+        ("answered here", |world| world.types("n")),
+        ("shown again by a larger window", |world| {
+            world.input(Input::Resize(Size { columns: 80, rows: 1 }));
+            world.wait(2 * SECOND);
+            world.input(Input::Resize(Size { columns: 80, rows: 24 }));
+        }),
+    ];
+    for (how, come) in comes {
+        let mut world = World::new(80, 24);
+        world.input(Input::Questions(two()));
+        world.wait(2 * SECOND);
+        come(&mut world);
+        answers(&mut world);
+        world.wait(SECOND - Duration::from_millis(1));
+        world.types("y");
+        world.key(Key::plain(Code::Backspace));
+        assert_eq!(answers(&mut world), Vec::<String>::new(), "{how}");
+        world.wait(SECOND);
+        world.types("y");
+        assert_eq!(answers(&mut world), ["Allow"], "{how}");
+    }
+}
+
+/// Several keys in one read were typed ahead or are a paste.
+#[test]
+fn keys_that_come_at_once_answer_nothing() {
+    let mut world = World::new(80, 24);
+    world.ask("rm -r build");
+    world.wait(2 * SECOND);
+    world.input(Input::Burst);
+    world.types("yes");
+    assert_eq!(answers(&mut world), Vec::<String>::new());
+    assert_eq!(world.app.writing.composer.text(), "yes");
+}
+
+/// The question may be another one after a crash; the words are in the history.
+#[test]
+fn words_to_a_question_survive_a_crash() {
+    let mut world = World::new(80, 24);
+    world.types("my draft");
+    world.ask("rm -r build");
+    world.wait(2 * SECOND);
+    world.key(Key::plain(Code::Down));
+    world.types("3");
+    world.types("move it aside");
+    let mut later = World::new(80, 24);
+    SavedDrafts::of(&world.app).restore(&mut later.app, false);
+    assert_eq!(later.app.writing.composer.text(), "my draft");
+    assert!(later.app.writing.history.search("move it aside", 0).is_some());
 }

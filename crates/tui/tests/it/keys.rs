@@ -1,10 +1,10 @@
 //! Bytes of terminals as keys and pastes.
 
 use proptest::prelude::*;
-use windlass_tui::app::Effect;
+use windlass_tui::app::{Effect, Input};
 use windlass_tui::keymap::{Action, Keymap, Meaning, name, parse};
-use windlass_tui::keys::{Code, Decoder, Direction, Event, Key, Wheel};
-use windlass_tui::overlay::{DiffOf, ViewKind};
+use windlass_tui::keys::{Code, Decoder, Direction, Event, Key, MAX_PASTE, Wheel};
+use windlass_tui::overlay::{DiffOf, Overlay, ViewKind};
 
 use crate::world::{PLAIN, World, bindings, settings};
 
@@ -84,12 +84,50 @@ fn a_paste_without_an_end_is_handed_over() {
     assert_eq!(decoder.push(b"a"), [Event::Key(Key::plain(Code::Char('a')))]);
 }
 
+/// The rest of a paste that is too large is no keys: its lines would be sent, and run where they begin with `!`.
+#[test]
+fn what_is_too_much_of_a_paste_is_not_typed() {
+    let line = b"!touch this; 0123456789 0123456789 0123456789 0123456789 0123456789\r".repeat(200);
+    for (begin, end) in [(&b"\x1b[200~"[..], &b"\x1b[201~"[..]), (b"", b"")] {
+        let mut decoder = Decoder::default();
+        let mut events = decoder.push(begin);
+        for _ in 0..(MAX_PASTE / line.len() + 20) {
+            events.extend(decoder.push(&line));
+        }
+        // The end may come in two pieces.
+        let (first, second) = end.split_at(end.len() / 2);
+        events.extend(decoder.push(first));
+        events.extend(decoder.push(second));
+        if end.is_empty() {
+            events.extend(decoder.expire());
+        }
+        events.extend(decoder.push(b"x"));
+        let [Event::Paste(text), Event::Key(key)] = events.as_slice() else {
+            panic!("{} events", events.len());
+        };
+        assert!(text.len() > MAX_PASTE / 2 && text.len() <= MAX_PASTE);
+        assert_eq!(*key, Key::plain(Code::Char('x')));
+    }
+    let mut world = World::new(80, 24);
+    world.paste(&"!touch this\n".repeat(30_000));
+    assert!(world.shown().contains("put it into a file"), "{}", world.shown());
+    assert_eq!(world.take_effects(), []);
+}
+
 #[test]
 fn bound_keys_replace_the_defaults() {
     let map = Keymap::with(&bindings(&[("editor", "ctrl+n f12")])).unwrap();
     assert_eq!(map.meaning(&[Key::ctrl('n')]), Meaning::Does(Action::Editor));
     assert_eq!(map.meaning(&[Key::plain(Code::F(12))]), Meaning::Does(Action::Editor));
     assert_eq!(map.meaning(&[Key::ctrl('g')]), Meaning::Nothing);
+}
+
+/// What the documentation gives as an example works by itself.
+#[test]
+fn a_chord_of_the_documentation_is_in_nobodys_way() {
+    for (action, keys) in [("editor", "f4"), ("diff", "ctrl+x,d")] {
+        assert!(Keymap::with(&bindings(&[(action, keys)])).is_ok(), "{action} = {keys:?}");
+    }
 }
 
 #[test]
@@ -212,4 +250,25 @@ proptest! {
         let key = Key { code: Code::Char(char.chars().next().unwrap()), ctrl, alt, shift };
         prop_assert_eq!(parse(&name(key)), Some(key));
     }
+}
+
+#[test]
+fn function_keys_of_the_linux_console_are_read() {
+    for (number, letter) in (1..).zip("ABCDE".chars()) {
+        let bytes = format!("\u{1b}[[{letter}");
+        assert_eq!(read(bytes.as_bytes()), [Event::Key(Key::plain(Code::F(number)))]);
+    }
+    let mut decoder = Decoder::default();
+    assert_eq!(decoder.push(b"\x1b[["), []);
+    assert_eq!(decoder.push(b"B"), [Event::Key(Key::plain(Code::F(2)))]);
+}
+
+#[test]
+fn a_page_can_be_suspended_like_the_rest() {
+    let mut world = World::new(80, 24);
+    let page = windlass_tui::overlay::Page::new(ViewKind::Text, "a page", Vec::new());
+    world.input(Input::Loaded(Box::new(Overlay::Page(page))));
+    world.key(Key::ctrl('z'));
+    assert_eq!(world.take_effects(), [Effect::Suspend]);
+    assert!(world.app.overlay.is_some());
 }

@@ -2,8 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot continue should stop")]
 
+mod following;
 mod keys;
+mod links;
 mod composing;
+mod queueing;
 mod modes;
 mod colours;
 mod spoken;

@@ -5,6 +5,7 @@ use windlass_term::StatusPart;
 use windlass_tui::app::{Effect, Input, Phase, Settings};
 use windlass_tui::keys::{Code, Key};
 use windlass_tui::mode_line::{Mode, ModeLineStyle};
+use windlass_tui::overlay::{Overlay, Page, PageLine, ViewKind};
 
 use crate::world::{COLOURS, PLAIN, World, axes, settings};
 
@@ -254,4 +255,63 @@ fn the_bottom_line_has_the_parts_that_were_chosen() {
     assert_eq!(chosen(&[Effort, Tokens]), "waiting for you · effort high · 1000 tokens");
     assert_eq!(chosen(&[Model]), "waiting for you · test/model");
     assert_eq!(chosen(&[]), "waiting for you");
+}
+
+/// A remark is about what was just done: the next thing that is done ends it, and another key is no second press.
+#[test]
+fn a_notice_is_over_when_the_next_thing_is_done() {
+    let leave = Key { ctrl: true, ..Key::plain(Code::Char('c')) };
+    let mut world = World::new(80, 24);
+    world.key(leave);
+    assert!(world.shown().contains("press Ctrl+C again to leave"));
+    world.types("h");
+    assert!(!world.shown().contains("again to leave"), "{}", world.shown());
+    world.types("i\n");
+    world.take_effects();
+    world.key(leave);
+    assert!(!world.take_effects().iter().any(|effect| matches!(effect, Effect::Leave(_))));
+    assert!(world.shown().contains("press Ctrl+C again to leave"));
+    let mut world = World::new(80, 24);
+    world.input(Input::Notice("inline: the terminal scrolls".to_owned()));
+    world.types("hello");
+    assert!(world.shown().contains("inline: the terminal scrolls"), "who types may still read");
+    world.types("\n");
+    assert!(!world.shown().contains("inline: the terminal scrolls"), "{}", world.shown());
+}
+
+#[test]
+fn what_was_said_about_a_message_is_over_when_it_is_taken_back() {
+    let mut world = World::new(80, 24);
+    world.begin("build it");
+    world.input(Input::Phase(Phase::Working));
+    world.types("and test it");
+    world.key(Key::ctrl('s'));
+    assert!(world.shown().contains("the agent reads it after the current step"));
+    world.key(Key::plain(Code::Escape));
+    assert!(!world.shown().contains("the agent reads it"), "{}", world.shown());
+}
+
+/// An error has its hint on a line of its own; a row with a line break in it would garble those around it.
+#[test]
+fn a_notice_of_several_lines_is_one_row() {
+    let mut world = World::new(80, 24);
+    let words = "`task_1` is already cancelled\n  continue it with `windlass retry`\n";
+    world.input(Input::Notice(words.to_owned()));
+    let shown = world.shown();
+    let notice = "`task_1` is already cancelled; continue it with `windlass retry`";
+    assert_eq!(shown.lines().last(), Some(notice), "{shown}");
+    let page = Page::new(ViewKind::Help, "keys", vec![PageLine::of("a key")]);
+    world.input(Input::Loaded(Box::new(Overlay::Page(page))));
+    world.input(Input::Notice(words.to_owned()));
+    let shown = world.shown();
+    assert_eq!(shown.lines().last(), Some(notice), "{shown}");
+}
+
+/// In the smallest window the text's own row says what the bottom line has no room for.
+#[test]
+fn a_notice_is_seen_in_the_smallest_window() {
+    let mut world = World::new(20, 6);
+    world.key(Key { ctrl: true, ..Key::plain(Code::Char('c')) });
+    let shown = world.shown().replace("\n ", "");
+    assert!(shown.contains("press Ctrl+C again to leave"), "{shown}");
 }

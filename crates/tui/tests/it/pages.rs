@@ -9,7 +9,7 @@ use windlass_tui::overlay::{
     Conversations, DiffOf, Item, List, Overlay, Page, PageLine, Target, ViewKind,
 };
 
-use crate::world::World;
+use crate::world::{COLOURS, World, settings};
 
 fn page(lines: usize) -> Overlay {
     let line = |n: usize| match n % 20 {
@@ -50,6 +50,113 @@ fn a_page_is_scrolled_searched_jumped_and_unfolded() {
     assert_eq!(top(&mut world), "heading 40");
     world.key(Key::plain(Code::PageUp));
     assert!(world.shown().contains("hidden 39"), "{}", world.shown());
+    world.key(Key::plain(Code::Escape));
+    assert!(world.app.overlay.is_none());
+}
+
+/// From where the person is to the end, then from the beginning; and it is said how many there are.
+#[test]
+fn a_search_goes_round_and_says_what_it_found() {
+    let mut world = world(numbered(ViewKind::Transcript { task: None }));
+    assert_eq!(top(&mut world), "line 0");
+    world.key(Key::plain(Code::End));
+    world.types("/LINE 11\n");
+    assert_eq!(top(&mut world), "line 11", "from the end it begins again");
+    assert!(world.shown().contains("1 of 11: LINE 11 · n next, N previous"), "{}", world.shown());
+    world.types("n");
+    assert_eq!(top(&mut world), "line 110");
+    world.types("n");
+    assert!(world.shown().contains("3 of 11"), "also one that is in sight:\n{}", world.shown());
+    world.types("NNN");
+    assert!(world.shown().contains("11 of 11"), "{}", world.shown());
+    world.types("/nowhere\n");
+    assert!(world.shown().contains("not found: nowhere"), "{}", world.shown());
+}
+
+#[test]
+fn what_is_found_is_marked() {
+    let mut world = World::with(settings(COLOURS), 60, 12);
+    world.input(Input::Loaded(Box::new(numbered(ViewKind::Transcript { task: None }))));
+    world.types("/line 7\n");
+    world.paint();
+    assert!(world.painted.contains("\u{1b}[7mline 7"), "{:?}", world.painted);
+}
+
+/// Each line is there in one of its forms.
+#[test]
+fn an_unfolded_text_takes_the_place_of_its_short_form() {
+    let lines = vec![
+        PageLine::of("a command"),
+        PageLine::brief("… 9 lines"),
+        PageLine::folded("the whole output"),
+    ];
+    let page = Page::new(ViewKind::Transcript { task: None }, "transcript", lines);
+    let mut world = world(Overlay::Page(page));
+    let shows = |world: &mut World, text: &str| world.shown().contains(text);
+    assert!(shows(&mut world, "… 9 lines") && !shows(&mut world, "the whole output"));
+    world.types("u");
+    assert!(!shows(&mut world, "… 9 lines") && shows(&mut world, "the whole output"));
+}
+
+/// The transcript of a task that runs is read again: whoever is at its end stays there, anybody else where they are.
+#[test]
+fn a_transcript_that_grows_is_followed_at_its_end() {
+    let task = TaskId::new(jiff::Timestamp::UNIX_EPOCH);
+    let transcript = |count: usize| {
+        let lines = (0..count).map(|n| PageLine::of(format!("line {n}"))).collect();
+        let kind = ViewKind::Transcript { task: Some(task) };
+        Overlay::Page(Page::new(kind, "transcript", lines).from_end().growing(true))
+    };
+    let mut world = world(transcript(50));
+    assert!(world.shown().contains("line 49"), "{}", world.shown());
+    assert!(world.app.overlay.as_ref().unwrap().is_live());
+    world.input(Input::Refreshed(Box::new(transcript(60))));
+    assert!(world.shown().contains("line 59"), "{}", world.shown());
+    world.key(Key::plain(Code::PageUp));
+    let before = top(&mut world);
+    world.input(Input::Refreshed(Box::new(transcript(70))));
+    assert_eq!(top(&mut world), before);
+}
+
+/// What was said to a key is seen on the page where it was pressed.
+/// A notice stands where the keys of a page are named.
+#[test]
+fn what_was_said_before_does_not_hide_the_keys_of_a_page() {
+    let mut world = World::new(80, 24);
+    world.input(Input::Notice("sent".to_owned()));
+    world.input(Input::Loaded(Box::new(page(5))));
+    assert!(world.shown().contains("Esc closes"), "{}", world.shown());
+}
+
+#[test]
+fn a_notice_is_seen_on_a_page() {
+    let mut world = world(page(100));
+    world.input(Input::Notice("it pauses after its current step".to_owned()));
+    assert!(world.shown().contains("it pauses after its current step"), "{}", world.shown());
+    // The next key is answered in its place.
+    world.key(Key::plain(Code::Down));
+    assert!(world.shown().contains("/ searches"), "{}", world.shown());
+}
+
+/// A page that a list has opened leads back to the list, and to what was chosen there.
+#[test]
+fn a_page_that_was_opened_from_a_list_leads_back_to_it() {
+    let ids: Vec<TaskId> = (0..3).map(|_| TaskId::new(jiff::Timestamp::UNIX_EPOCH)).collect();
+    let item = |task: &TaskId| Item {
+        target: Target::Task(*task),
+        line: format!("running {task}"),
+        preview: Vec::new(),
+    };
+    let items = ids.iter().map(item).collect();
+    let mut world = world(Overlay::List(List::new(ViewKind::Agents, "sub-agents", items)));
+    world.key(Key::plain(Code::Down));
+    world.types("t");
+    world.input(Input::Loaded(Box::new(numbered(ViewKind::Transcript { task: Some(ids[1]) }))));
+    world.take_effects();
+    world.key(Key::plain(Code::Escape));
+    assert_eq!(world.take_effects(), [Effect::Load(ViewKind::Agents)], "it is read again");
+    world.types("p");
+    assert_eq!(world.take_effects(), [Effect::Pause(ids[1])]);
     world.key(Key::plain(Code::Escape));
     assert!(world.app.overlay.is_none());
 }
@@ -118,7 +225,7 @@ fn another_direction_a_pause_or_another_key_scrolls_exactly_again() {
 }
 
 #[test]
-fn a_page_has_the_mode_in_its_header_and_leaves_the_screen_as_it_was() {
+fn a_page_shows_the_mode_and_leaves_the_screen_unchanged() {
     let mut world = World::new(60, 12);
     world.begin("hello");
     let before = world.shown();
@@ -169,7 +276,23 @@ fn tasks_are_chosen_steered_and_cancelled_only_by_two_presses() {
     assert_eq!(world.take_effects().last(), Some(&Effect::OpenTask(task(3))));
 }
 
-/// Each sub-agent is opened, written about, paused, resumed and cancelled by itself.
+/// Where there is no room for all keys, the way out is one of them.
+#[test]
+fn the_way_out_of_a_page_is_named_in_a_small_window() {
+    let task = TaskId::new(jiff::Timestamp::UNIX_EPOCH);
+    let item = Item { target: Target::Task(task), line: "a task".to_owned(), preview: Vec::new() };
+    for (columns, keys) in [(20, "Esc close"), (40, "Enter watch · t transcript · Esc close")] {
+        let list = List::new(ViewKind::Tasks, "tasks", vec![item.clone()]);
+        let mut world = World::new(columns, 6);
+        world.input(Input::Loaded(Box::new(Overlay::List(list))));
+        assert_eq!(world.shown().lines().last(), Some(keys));
+        // What is asked comes first.
+        world.types("c");
+        assert!(world.shown().contains("press c again"), "{}", world.shown());
+    }
+}
+
+/// Each sub-agent is opened, steered, paused, resumed and cancelled by itself.
 #[test]
 fn sub_agents_are_steered_singly() {
     let ids: Vec<TaskId> = (0..3).map(|_| TaskId::new(jiff::Timestamp::UNIX_EPOCH)).collect();
@@ -186,14 +309,16 @@ fn sub_agents_are_steered_singly() {
     let wanted = [Effect::Pause(ids[1]), Effect::Resume(ids[1]), opened];
     assert_eq!(world.take_effects(), wanted);
     world.types("m");
-    assert_eq!(world.take_effects(), [Effect::WriteAbout(ids[1])]);
+    assert_eq!(world.take_effects(), [Effect::WriteTo(ids[1])]);
     world.types("cc");
     assert_eq!(world.take_effects(), [Effect::Cancel(ids[1])]);
-    world.input(Input::Write("About the sub-agent \"tests\": ".to_owned()));
-    world.types("stop after the first failure");
+    world.input(Input::WriteTo(ids[1]));
     assert!(world.app.overlay.is_none());
-    let written = world.app.writing.composer.text();
-    assert_eq!(written, "About the sub-agent \"tests\": stop after the first failure");
+    assert!(world.shown().contains("to the sub-agent"), "{}", world.shown());
+    world.types("stop after the first failure\n");
+    let words = "stop after the first failure".to_owned();
+    assert_eq!(world.take_effects(), [Effect::SteerAgent { task: ids[1], words }]);
+    assert!(world.app.writing.composer.is_empty());
 }
 
 #[test]

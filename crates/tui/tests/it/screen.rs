@@ -7,6 +7,7 @@ use windlass_tui::host::Layout;
 use windlass_tui::keys::{Code, Event, Key};
 use windlass_tui::overlay::{Overlay, Page, PageLine, ViewKind};
 use windlass_tui::screen::{Abilities, Frame, Screen, Size};
+use windlass_tui::text::Signs;
 
 use crate::world::{World, call, result};
 
@@ -166,11 +167,22 @@ fn hostile_text_is_shown_and_obeyed_nowhere() {
 #[test]
 fn a_terminal_without_unicode_gets_ascii() {
     let size = Size { columns: 40, rows: 10 };
-    let mut screen = Screen::new(size, Abilities { unicode: false, colours: false });
+    let mut screen = Screen::new(size, Abilities { signs: Signs::Ascii, colours: false });
     let zone = Frame { rows: vec!["❯ a – b … 漢 é".to_owned()], cursor: Some((0, 2)) };
     let text = screen.paint(&["│ ─ ✓".to_owned()], &zone);
     assert!(text.is_ascii(), "{text:?}");
     assert!(text.contains("> a - b ~ ?? ?") && text.contains("| - +"), "{text:?}");
+}
+
+/// Its font has the letters of Western Europe, and few signs.
+#[test]
+fn the_console_of_linux_gets_letters_and_ascii() {
+    let size = Size { columns: 60, rows: 10 };
+    let mut screen = Screen::new(size, Abilities { signs: Signs::Latin, colours: false });
+    let tree = ["├── größer", "└── ┌─┐ ☐ ☑ ░█ »so« 3 × 4"].map(str::to_owned);
+    let text = screen.paint(&tree, &Frame::default());
+    assert!(text.contains("+-- größer"), "{text:?}");
+    assert!(text.contains("+-- +-+ o + .# >so< 3 x 4"), "{text:?}");
 }
 
 #[test]
@@ -211,8 +223,10 @@ fn a_small_terminal_shows_the_end_of_a_long_text() {
 
 #[test]
 fn a_zone_that_the_terminal_has_broken_is_removed() {
-    let mut screen =
-        Screen::new(Size { columns: 20, rows: 6 }, Abilities { unicode: true, colours: false });
+    let mut screen = Screen::new(
+        Size { columns: 20, rows: 6 },
+        Abilities { signs: Signs::Unicode, colours: false },
+    );
     let zone = |cursor| Frame { rows: vec!["a".repeat(15), "b".repeat(15)], cursor };
     screen.paint(&[], &zone(Some((1, 3))));
     screen.resize(Size { columns: 10, rows: 6 });
@@ -275,7 +289,7 @@ fn an_address_in_a_sentence_is_never_broken_by_us() {
 #[test]
 fn no_scroll_region_and_no_mouse_is_ever_asked_for() {
     let size = Size { columns: 40, rows: 10 };
-    let mut screen = Screen::new(size, Abilities { unicode: true, colours: true });
+    let mut screen = Screen::new(size, Abilities { signs: Signs::Unicode, colours: true });
     let zone = Frame { rows: vec!["one".to_owned(), "two".to_owned()], cursor: Some((1, 0)) };
     let rows: Vec<String> = (0..30).map(|n| format!("row {n}")).collect();
     let mut written = screen.paint(&rows, &zone);
@@ -315,6 +329,38 @@ fn what_a_page_covers_is_printed_again_in_gnu_screen() {
     let shown = world.shown();
     assert!(shown.contains("• row 29") && shown.contains("and one more"), "{shown}");
     assert!(!shown.contains("a key"), "{shown}");
+}
+
+/// What it scrolls away cannot be cleared, and what is cleared is scrolled away.
+#[test]
+fn neither_a_page_nor_a_resize_repeats_anything_in_gnu_screen() {
+    let mut world = World::new(60, 12);
+    world.input(Input::Terminal(Event::GnuScreen));
+    let task = world.begin("count");
+    let rows: Vec<String> = (0..40).map(|n| format!("- row {n} of the long list")).collect();
+    world.reply(task, &rows.join("\n"));
+    world.paint();
+    let page = Page::new(ViewKind::Help, "keys", vec![PageLine::of("a key")]);
+    world.input(Input::Loaded(Box::new(Overlay::Page(page))));
+    world.paint();
+    // More than the screen has room for comes meanwhile.
+    let late: Vec<String> = (0..20).map(|n| format!("- row {n} that is late")).collect();
+    world.reply(task, &late.join("\n"));
+    world.paint();
+    world.key(Key::plain(Code::Escape));
+    // The emulator breaks it into several rows.
+    world.reply(task, &format!("see https://example.com/{}", "long/".repeat(40)));
+    world.paint();
+    for columns in [50, 70, 60] {
+        world.resize(columns, 12);
+        let all = world.all();
+        let early = (0..40).map(|n| format!("row {n} of"));
+        for row in early.chain((0..20).map(|n| format!("row {n} that"))) {
+            assert_eq!(all.matches(&row).count(), 1, "{row} at {columns} columns:\n{all}");
+        }
+        assert_eq!(all.matches("waiting for you").count(), 1, "{all}");
+        assert!(!all.contains("a key"), "{all}");
+    }
 }
 
 #[test]
@@ -365,4 +411,14 @@ fn only_a_window_of_what_was_printed_is_kept() {
     assert!(bytes < 600 * 1024, "{bytes} bytes");
     assert!(kept[0].contains("/transcript"), "{}", kept[0]);
     assert!(kept.iter().any(|row| row.starts_with("1999 ")));
+}
+
+/// The shell and the editor have set a title of their own.
+#[test]
+fn the_title_is_written_again_after_another_program() {
+    let mut world = World::new(80, 24);
+    assert!(world.screen.set_title("a").contains("]0;a"));
+    assert_eq!(world.screen.set_title("a"), "");
+    world.screen.forget();
+    assert!(world.screen.set_title("a").contains("]0;a"));
 }

@@ -6,6 +6,7 @@ use windlass_tui::app::{Effect, Input};
 use windlass_tui::keys::{Code, Direction, Key};
 use windlass_tui::overlay::{Overlay, Page, PageLine, ViewKind};
 use windlass_tui::screen::{Abilities, Screen, Size};
+use windlass_tui::text::Signs;
 
 use crate::world::World;
 
@@ -144,7 +145,7 @@ fn the_wheel_is_not_bound_to_anything() {
 
 #[test]
 fn the_mouse_is_asked_for_once_and_given_back() {
-    let abilities = Abilities { unicode: true, colours: false };
+    let abilities = Abilities { signs: Signs::Unicode, colours: false };
     let mut screen = Screen::new(Size { columns: 40, rows: 10 }, abilities);
     assert_eq!(screen.set_mouse(false), "");
     assert_eq!(screen.set_mouse(true), "\u{1b}[?1000h\u{1b}[?1006h");
@@ -155,7 +156,7 @@ fn the_mouse_is_asked_for_once_and_given_back() {
 
 /// A long address is not cut where nothing but us breaks rows.
 #[test]
-fn a_long_address_is_whole_on_the_whole_screen_and_on_a_page() {
+fn a_long_address_is_whole_on_the_screen_and_a_page() {
     let mut world = World::new(30, 24);
     let task = world.begin("where?");
     let address = "https://example.org/a/very/long/path/that/does/not/fit";

@@ -89,6 +89,7 @@ fn operators_take_motions_counts_and_text_objects() {
         ("one t|wo three", "daw", "one |three"),
         ("one t|wo", "cwx⎋", "one t|x"),
         ("|a b", "cwx⎋", "|x b"),
+        ("|a", "dWcwx⎋", "|x"),
         ("one t|wo three", "ciwx⎋", "one |x three"),
         ("say \"he|llo you\" now", "ci\"x⎋", "say \"|x\" now"),
         ("say \"he|llo you\" now", "da\"", "say | now"),

@@ -19,6 +19,7 @@ use windlass_tui::host::Layout;
 use windlass_tui::keymap::Keymap;
 use windlass_tui::keys::{Code, Direction, Event as Typed, Key, Wheel};
 use windlass_tui::screen::{Abilities, Screen, Size};
+use windlass_tui::text::Signs;
 use windlass_tui::transcript::Entry;
 use windlass_tui::view::{self, WholeScreen};
 
@@ -60,7 +61,7 @@ impl World {
 
     pub fn with(settings: Settings, columns: usize, rows: usize) -> Self {
         let size = Size { columns, rows };
-        let abilities = Abilities { unicode: true, colours: settings.paint.on };
+        let abilities = Abilities { signs: Signs::Unicode, colours: settings.paint.on };
         let mut world = Self {
             app: App::new(settings, size, History::default()),
             screen: Screen::new(size, abilities),
@@ -123,8 +124,8 @@ impl World {
             }
             None if self.screen.has_lost_rows() => {
                 let zone = view::zone(&self.app);
-                let room = self.app.size.rows.saturating_sub(zone.rows.len());
-                let rows = self.app.transcript.take_screenful(self.app.form(), room);
+                let (form, shown) = (self.app.form(), self.screen.rows_above());
+                let rows = self.app.transcript.take_with_shown(form, form, shown);
                 self.screen.paint(&rows, &zone)
             }
             None => {
@@ -138,11 +139,18 @@ impl World {
         self.process(&text);
     }
 
-    /// The emulator knows no clearing of the scrollback: a new one takes its place.
+    /// The emulator knows no clearing of the scrollback: a new one takes its place. GNU screen neither has an alternate
+    /// screen nor clears its scrollback; what is cleared of the screen goes into it.
     fn process(&mut self, text: &str) {
         let text = match self.app.has_alternate_screen {
             true => text.to_owned(),
-            false => text.replace("\u{1b}[?1049h", "").replace("\u{1b}[?1049l", ""),
+            false => {
+                let rows = self.parser.screen().size().0;
+                let scrolled = "\n".repeat(usize::from(rows));
+                let plain = text.replace("\u{1b}[?1049h", "").replace("\u{1b}[?1049l", "");
+                let scrolled = format!("\u{1b}7\u{1b}[{rows};1H{scrolled}\u{1b}8");
+                plain.replace("\u{1b}[3J", "").replace("\u{1b}[2J", &scrolled)
+            }
         };
         match text.rsplit_once("\u{1b}[3J") {
             None => self.parser.process(text.as_bytes()),
@@ -157,13 +165,21 @@ impl World {
     pub fn resize(&mut self, columns: usize, rows: usize) {
         self.parser.screen_mut().set_size(rows as u16, columns as u16);
         let size = Size { columns, rows };
-        let must_reprint = self.screen.resize(size);
+        let (must_reprint, before) = (self.screen.resize(size), self.app.form());
         self.whole_screen.clear();
         self.input(Input::Resize(size));
         if must_reprint && self.app.layout == Layout::Inline {
-            self.app.transcript.take_new();
-            let rows = self.app.transcript.rows(self.app.form(), 1000);
-            let text = self.screen.reprint(&rows, &view::zone(&self.app));
+            let (zone, form) = (view::zone(&self.app), self.app.form());
+            let shown = self.screen.rows_above();
+            let transcript = &mut self.app.transcript;
+            let rows = match self.app.has_alternate_screen {
+                true => {
+                    transcript.take_new();
+                    transcript.rows(form, 1000)
+                }
+                false => transcript.take_with_shown(form, before, shown),
+            };
+            let text = self.screen.reprint(&rows, &zone);
             self.process(&text);
         }
         self.paint();
@@ -205,7 +221,7 @@ impl World {
     }
 
     pub fn record(&mut self, task: TaskId, event: Event) {
-        let at = Timestamp::UNIX_EPOCH;
+        let at = Timestamp::UNIX_EPOCH + self.now;
         let record = Record { pos: 1, task, seq: 1, at, iteration: 0, event };
         self.input(Input::Record(Box::new(record)));
     }

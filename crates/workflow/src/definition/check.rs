@@ -3,7 +3,7 @@
 mod step;
 mod worktree;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::str::FromStr;
 
@@ -12,21 +12,20 @@ use windlass_core::axes::UnknownValue;
 
 use super::raw::{RawFile, RawInput, RawRunner, Text, nearest};
 use super::{
-    Checkout, DefinitionError, DefinitionErrors, Input, KNOWN_RUNNERS, MAX_STEPS, Maker,
+    Checkout, DefinitionError, DefinitionErrors, Input, KNOWN_RUNNERS, MAX_STEPS, Maker, MergeWork,
     OWN_RUNNER, ParallelWork, Step, Work, Workflow, WorktreeSpec,
 };
 use crate::template::RESERVED;
 
 type Checked<T> = Result<T, DefinitionError>;
 
-/// Reads what the file says into a workflow. `found` is what is already known to be wrong with it.
+/// Reads what the file says into a workflow.
 pub(super) fn checked(
     raw: RawFile,
     text: &str,
     stem: &str,
-    found: Vec<DefinitionError>,
+    mut check: Check<'_>,
 ) -> Result<Workflow, DefinitionErrors> {
-    let mut check = Check { errors: found, names: Vec::new() };
     let name = raw.name.as_ref().map_or(stem, |name| name.value.0.trim()).to_owned();
     check.note(check_file_name(&name, raw.name.as_ref().map_or(1, line)));
     let mut workflow = Workflow {
@@ -42,7 +41,7 @@ pub(super) fn checked(
     if let Some(place) = raw.worktree.and_then(|given| check.note(worktree::place(given))) {
         workflow.place = place;
     }
-    if let Some(runner) = raw.runner.and_then(|given| check.note(known_runner(&workflow, &given))) {
+    if let Some(runner) = raw.runner.and_then(|given| check.runner(&workflow, &given)) {
         workflow.runner = runner;
     }
     match raw.steps.filter(|steps| !steps.is_empty()) {
@@ -51,6 +50,8 @@ pub(super) fn checked(
     }
     check.names_of(&workflow);
     check.merges_of(&workflow);
+    check.picks_of(&workflow);
+    check.branches_of(&workflow);
     match check.errors.is_empty() {
         true => Ok(workflow),
         false => Err(DefinitionErrors::new(check.errors)),
@@ -58,13 +59,20 @@ pub(super) fn checked(
 }
 
 /// Everything that is wrong so far.
-struct Check {
+pub(super) struct Check<'a> {
     errors: Vec<DefinitionError>,
+    /// The runners that a person has configured; `None` where any may be named.
+    configured: Option<&'a [String]>,
     /// Every step that has a name, the outer before the inner, with its line; also those that are wrong otherwise.
     names: Vec<(String, u64)>,
 }
 
-impl Check {
+impl<'a> Check<'a> {
+    /// `errors` is what is already known to be wrong.
+    pub(super) fn new(errors: Vec<DefinitionError>, configured: Option<&'a [String]>) -> Self {
+        Self { errors, configured, names: Vec::new() }
+    }
+
     fn add(&mut self, line: u64, reason: impl Into<String>) {
         self.errors.push(DefinitionError::at(line, reason));
     }
@@ -101,13 +109,31 @@ impl Check {
                 let reason = format!("runner `{name}` has no program in `command`");
                 self.add(line(&given), reason);
             }
-            if name == OWN_RUNNER {
-                let reason = format!("`{name}` is our own runner and cannot be another program");
+            if KNOWN_RUNNERS.contains(&name.as_str()) {
+                let reason = format!("`{name}` is built in and cannot be another program here");
                 self.add(line(&given), reason);
             }
             runners.insert(name, command);
         }
         runners
+    }
+
+    /// A runner that the file, the person or we have under this name.
+    fn runner(&mut self, file: &Workflow, given: &Spanned<Text>) -> Option<String> {
+        let name = given.value.0.trim();
+        let Some(configured) = self.configured else { return Some(name.to_owned()) };
+        let own = file.runners.keys().chain(configured).map(String::as_str);
+        let known: BTreeSet<_> = KNOWN_RUNNERS.into_iter().chain(own).collect();
+        if known.contains(name) {
+            return Some(name.to_owned());
+        }
+        let known: Vec<_> = known.into_iter().collect();
+        let reason = match nearest(name, &known) {
+            Some(near) => format!("there is no runner `{name}`; did you mean `{near}`?"),
+            None => format!("there is no runner `{name}`; known are {}", known.join(", ")),
+        };
+        self.add(line(given), reason);
+        None
     }
 
     /// One name, one thing: a template could not tell two apart.
@@ -161,6 +187,43 @@ impl Check {
         }
     }
 
+    /// What a person picks from must be tries.
+    fn picks_of(&mut self, workflow: &Workflow) {
+        let steps = workflow.all_steps();
+        for step in &steps {
+            let Work::Ask { from: Some(from), .. } = &step.work else { continue };
+            let is_it = |other: &&&Step| {
+                other.name == *from && matches!(&other.work, Work::Parallel(work) if work.tries)
+            };
+            if steps.iter().find(is_it).is_none() {
+                let name = &step.name;
+                let reason =
+                    format!("step `{name}` takes `from` `{from}`, which has no `tries: true`");
+                self.add(step.line, reason);
+            }
+        }
+    }
+
+    /// What a merge takes from elsewhere must be the work of a step of a parallel step. A template is known later.
+    fn branches_of(&mut self, workflow: &Workflow) {
+        let mut known = Vec::new();
+        worktrees_of(&workflow.steps, "", &mut known);
+        for step in workflow.all_steps() {
+            let Work::Merge(MergeWork { from: Some(from), .. }) = &step.work else { continue };
+            if from.contains("{{") || known.contains(from) {
+                continue;
+            }
+            let names: Vec<&str> = known.iter().map(String::as_str).collect();
+            let hint = nearest(from, &names)
+                .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+            let reason = format!(
+                "step `{}` takes `from` `{from}`, which is not a step of a parallel step{hint}",
+                step.name
+            );
+            self.add(step.line, reason);
+        }
+    }
+
     /// Without a worktree of git there is nothing to merge.
     fn merges_of(&mut self, workflow: &Workflow) {
         let why = match &workflow.place {
@@ -183,6 +246,24 @@ impl Check {
                 let (name, kind) = (&step.name, step.work.kind());
                 self.add(step.line, format!("step `{name}` of type `{kind}` {why}"));
             }
+        }
+    }
+}
+
+/// The names of the worktrees that parallel steps make, below the one of this name.
+fn worktrees_of(steps: &[Step], around: &str, names: &mut Vec<String>) {
+    for step in steps {
+        let Work::Parallel(work) = &step.work else {
+            worktrees_of(step.work.steps(), around, names);
+            continue;
+        };
+        for inner in &work.steps {
+            let name = match around {
+                "" => inner.name.clone(),
+                outer => format!("{outer}-{}", inner.name),
+            };
+            worktrees_of(std::slice::from_ref(inner), &name, names);
+            names.push(name);
         }
     }
 }
@@ -219,20 +300,6 @@ where
         let reason = format!("`{key}` may not be `{}`; allowed: {}", error.given, error.allowed);
         DefinitionError::at(line, reason)
     })
-}
-
-fn known_runner(file: &Workflow, given: &Spanned<Text>) -> Checked<String> {
-    let name = given.value.0.trim();
-    let own = file.runners.keys().map(String::as_str);
-    let known: Vec<_> = KNOWN_RUNNERS.into_iter().chain(own).collect();
-    if known.contains(&name) {
-        return Ok(name.to_owned());
-    }
-    let reason = match nearest(name, &known) {
-        Some(near) => format!("there is no runner `{name}`; did you mean `{near}`?"),
-        None => format!("there is no runner `{name}`; known are {}", known.join(", ")),
-    };
-    Err(DefinitionError::at(line(given), reason))
 }
 
 /// A name that templates can reach: `{{.name}}`.

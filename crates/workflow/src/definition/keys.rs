@@ -96,7 +96,11 @@ pub(super) const STEP: &[Key] = &[
     key("type", KeyValue::Word(TYPES), "What it is"),
     key("when", KeyValue::Text, "It runs only where this is true"),
     key("timeout", KeyValue::Duration, "How long it may take: `90`, `90s`, `10m`, `2h`"),
-    key("on_fail", KeyValue::Word(&["stop", "continue", "ask"]), "What follows when it fails"),
+    key(
+        "on_fail",
+        KeyValue::Word(&["stop", "continue", "fail_at_end", "ask"]),
+        "What follows when it fails",
+    ),
     key("output", KeyValue::Text, "Another name for its output"),
     key("needs", KeyValue::Texts, "Steps that must have succeeded"),
 ];
@@ -153,6 +157,11 @@ pub(super) fn of_type(kind: &str) -> &'static [Key] {
                         KeyValue::Bool,
                         "Whether what they did comes together; `true` unless said",
                     ),
+                    key(
+                        "tries",
+                        KeyValue::Bool,
+                        "Whether they try the same, for a person to pick from with `ask` and `from`",
+                    ),
                 ]
             }
         }
@@ -200,6 +209,11 @@ pub(super) fn of_type(kind: &str) -> &'static [Key] {
                 &[
                     key("question", KeyValue::Text, "What a person is asked"),
                     key("options", KeyValue::Texts, "Answers to choose from"),
+                    key(
+                        "from",
+                        KeyValue::Text,
+                        "The parallel step of `tries` whose successful tries are also options",
+                    ),
                 ]
             }
         }
@@ -219,6 +233,11 @@ pub(super) fn required(kind: &str) -> &'static [&'static str] {
     }
 }
 
+/// Whether the reader refuses a key of all steps for one type: a question waits for as long as a person needs.
+fn is_refused(kind: &str, key: &str) -> bool {
+    kind == "ask" && key == "timeout"
+}
+
 /// Every key that any step may have.
 pub(super) fn of_steps() -> Vec<&'static str> {
     let own = TYPES.iter().flat_map(|kind| of_type(kind));
@@ -231,7 +250,7 @@ pub(super) fn of_steps() -> Vec<&'static str> {
 /// The JSON schema of workflow files.
 pub fn schema() -> Value {
     let step = |kind: &&str| {
-        let keys = STEP.iter().chain(of_type(kind));
+        let keys = STEP.iter().chain(of_type(kind)).filter(|key| !is_refused(kind, key.name));
         let mut properties = properties(keys);
         properties.insert("type".to_owned(), json!({ "const": kind }));
         let required: Vec<_> = ["name", "type"].iter().chain(required(kind)).collect();

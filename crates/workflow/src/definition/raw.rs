@@ -122,6 +122,7 @@ pub(super) struct RawStep {
     pub max: Option<Spanned<Text>>,
     pub workers: Option<Spanned<Text>>,
     pub join: Option<Spanned<Text>>,
+    pub tries: Option<Spanned<Text>>,
     pub from: Option<Spanned<Text>>,
     pub until: Option<Spanned<Text>>,
     pub steps: Option<Spanned<Vec<Spanned<RawStep>>>>,
@@ -185,13 +186,33 @@ pub(super) fn in_our_words(error: &serde_saphyr::Error) -> DefinitionError {
     let line = error.location().map_or(0, |at| at.line());
     let words = error.without_snippet().to_string();
     let words = words.split(" at line ").next().unwrap_or(&words);
+    let words = without_library_words(words);
+    let words = words.as_str();
     // What the parser says of its own state says little to whoever wrote the file.
     let hint = if words.starts_with("while parsing") { "; check the indentation" } else { "" };
     DefinitionError::at(line, format!("{}{hint}", one_line(words, 200)))
 }
 
+/// What the library says to programmers helps nobody who writes a workflow.
+fn without_library_words(words: &str) -> String {
+    match words {
+        "recursive references require weak recursion types" => {
+            "an alias (`*name`) leads into the value that it belongs to".to_owned()
+        }
+        "expected mapping start" => "keys with values belong here (`key: value`)".to_owned(),
+        "expected sequence start" => "a list belongs here: lines that begin with `- `".to_owned(),
+        words if words.starts_with("tabs disallowed") => {
+            "YAML takes no tabs here; indent with spaces".to_owned()
+        }
+        words if words.starts_with("budget breached") => {
+            "it is too large or too deep; an alias (`*name`) may repeat too much".to_owned()
+        }
+        words => words.replace(", set DuplicateKeyPolicy in Options if acceptable", ""),
+    }
+}
+
 /// The word that was probably meant.
-pub(super) fn nearest<'a>(given: &str, known: &[&'a str]) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(given: &str, known: &[&'a str]) -> Option<&'a str> {
     let likeness = |name: &&&str| (strsim::jaro_winkler(given, name) * 1000.0) as u32;
     let best = known.iter().max_by_key(likeness)?;
     (strsim::jaro_winkler(given, best) > 0.75).then_some(*best)

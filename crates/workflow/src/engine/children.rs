@@ -9,12 +9,16 @@ use tokio_util::sync::CancellationToken;
 use windlass_core::axes::{Axes, PermissionProfile, RunControl, Surface, WorkMode};
 use windlass_core::command::{ExecutionConfig, TaskCommand};
 use windlass_core::event::{Event, ScriptWork, TaskCreated, WorkflowPart};
-use windlass_core::id::{CommandId, TaskId};
+use windlass_core::id::{CommandId, InjectionId, TaskId};
+use windlass_core::injection::{Control, Injection};
 use windlass_core::outcome::{AbortCause, CallEnding, Outcome};
 use windlass_core::state::TaskState;
 use windlass_core::status::{StatusReason, TaskStatus};
 
 use super::{Engine, Error, Trouble, Wait};
+
+/// How often a command may be lost by the process that started it; then something is wrong with its sandbox.
+const MAX_LOST: u32 = 2;
 
 /// A task that is to be made.
 pub(super) struct NewTask<'a> {
@@ -31,6 +35,7 @@ pub(super) struct NewTask<'a> {
 }
 
 /// A command of the workflow's file.
+#[derive(Clone, Copy)]
 pub(super) struct Script<'a> {
     pub key: &'a str,
     pub step: &'a str,
@@ -103,6 +108,10 @@ impl Children<'_> {
             true => state,
             false => self.engine.host.drive(task, halt).await?,
         };
+        if state.status == TaskStatus::Cancelled && self.engine.is_ending().await {
+            // Not a failure of its step: nothing comes after it.
+            return Err(Trouble::Wait(Wait::Parked));
+        }
         let error = || {
             let said = state.error.as_ref().map(|error| error.message.clone());
             said.unwrap_or_else(|| format!("its task is {}", state.status))
@@ -117,8 +126,9 @@ impl Children<'_> {
             (TaskStatus::Blocked, StatusReason::Timeout | StatusReason::Error) => {
                 Ok(ChildEnd::Failed { error: error(), reason: state.reason })
             }
+            (TaskStatus::Blocked, StatusReason::Budget) => Err(Trouble::Wait(Wait::Budget(task))),
             (TaskStatus::Blocked, _) => Err(Trouble::Wait(Wait::Child(task))),
-            (TaskStatus::Paused, reason) if reason.waits_for_its_time() => {
+            (TaskStatus::Paused, reason) if reason.resumes_at_a_time() => {
                 let until = state.until.unwrap_or_else(|| self.engine.now());
                 Err(Trouble::Wait(Wait::Until(reason, until)))
             }
@@ -165,13 +175,50 @@ impl Children<'_> {
         })
     }
 
+    /// The same for a command that may be repeated: one whose end no process saw is run again. `number` counts the tasks
+    /// that were made for it.
+    pub(super) async fn run_repeatable(
+        &self,
+        script: Script<'_>,
+        number: &mut u32,
+        halt: &CancellationToken,
+    ) -> Result<ScriptEnd, Trouble> {
+        let mut lost = 0;
+        loop {
+            *number += 1;
+            let key = format!("{}{number}", script.key);
+            let is_new = self.engine.tree.store().tasks().get(self.id(&key))?.is_none();
+            match self.run_script(Script { key: &key, ..script }, halt).await? {
+                // An earlier process was killed while it ran, which says nothing about the command.
+                ScriptEnd::Unknown if !is_new => {}
+                ScriptEnd::Unknown if lost + 1 < MAX_LOST => lost += 1,
+                ended => return Ok(ended),
+            }
+        }
+    }
+
+    /// Ends what works for the run: a running command is killed, as for every task that is cancelled.
+    pub(super) async fn cancel(&self, why: &str) -> Result<(), Error> {
+        let (tree, now) = (&self.engine.tree, self.engine.now());
+        for row in tree.live_descendants(self.engine.id())? {
+            let control = Control::Cancel { reason: Some(why.to_owned()) };
+            let injection = Injection::control(InjectionId::new(now), control);
+            match tree.store().mailbox().inject(row.id, injection, now).await {
+                // It has just ended.
+                Ok(_) | Err(windlass_store::Error::TaskEnded { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
     /// Whether something waits for a task or for one below it.
     pub(super) fn has_mail_below(&self, task: TaskId) -> Result<bool, Error> {
         let store = self.engine.tree.store();
         if store.mailbox().has_mail(task)? {
             return Ok(true);
         }
-        for row in self.engine.tree.below(task)? {
+        for row in self.engine.tree.live_descendants(task)? {
             if store.mailbox().has_mail(row.id)? {
                 return Ok(true);
             }
@@ -181,7 +228,13 @@ impl Children<'_> {
 }
 
 fn script_end(outcome: Outcome) -> ScriptEnd {
-    let output = outcome.display.clone().unwrap_or_else(|| outcome.text.clone());
+    let output = outcome.display_text().to_owned();
+    // There was no command, so what people read is not its output.
+    let without_output = || ScriptEnd::Failed {
+        error: output.clone(),
+        output: String::new(),
+        reason: StatusReason::Error,
+    };
     let failed = |error: &str, reason| ScriptEnd::Failed {
         error: error.to_owned(),
         output: output.clone(),
@@ -196,9 +249,8 @@ fn script_end(outcome: Outcome) -> ScriptEnd {
         (None, Some(AbortCause::Signal(signal)), _) => {
             failed(&format!("signal {signal} ended it"), StatusReason::Error)
         }
-        (None, None, CallEnding::Denied) => failed(&outcome.text, StatusReason::Error),
+        (None, None, CallEnding::Denied | CallEnding::Error) => without_output(),
         (None, None, CallEnding::Unknown | CallEnding::Cancelled) => ScriptEnd::Unknown,
-        (None, None, CallEnding::Error) => failed(&outcome.text, StatusReason::Error),
         (None, None, CallEnding::Ok) => ScriptEnd::Exited { code: 0, output },
     }
 }

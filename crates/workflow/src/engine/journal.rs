@@ -14,7 +14,7 @@ use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_store::{Level, Stream};
 
 use super::Error;
-use crate::state::{Asked, RunState};
+use crate::state::{QuestionProgress, RunState};
 
 /// Steps work side by side, and each journals what it does. What is written is written by a job of its own: a step
 /// that the engine does not look at for a moment must not hold up the others.
@@ -79,8 +79,8 @@ impl RunJournal {
     /// What a person answered to a question; `None` while nobody has.
     pub(super) async fn answer_to(&self, question: QuestionId) -> Option<String> {
         self.read(|_, run| match run.asked(question) {
-            Asked::Answered(answer) => Some(answer.text.clone()),
-            Asked::No | Asked::Open => None,
+            QuestionProgress::Answered(answer) => Some(answer.text.clone()),
+            QuestionProgress::No | QuestionProgress::Open => None,
         })
         .await
     }
@@ -88,7 +88,7 @@ impl RunJournal {
     /// Asks a person, once.
     pub(super) async fn ask(&self, at: Timestamp, question: Question) -> Result<(), Error> {
         let id = question.id;
-        match self.read(|_, run| run.asked(id) == Asked::No).await {
+        match self.read(|_, run| run.asked(id) == QuestionProgress::No).await {
             true => self.commit(at, vec![Event::QuestionAsked(question)]).await,
             false => Ok(()),
         }

@@ -15,16 +15,18 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use windlass_core::axes::PermissionProfile;
 use windlass_core::event::{
-    Event, MergeChanged, MergeState, StepEnded, StepResult, WorktreeChanged,
+    Event, MergeChanged, MergeState, QuestionClosed, StepEnded, StepResult, WorktreeChanged,
 };
 use windlass_core::id::QuestionId;
 use windlass_core::question::Question;
 
 use super::steps::Attempt;
-use super::{Engine, Error, StepEnd, Trouble, Wait, question, title};
+use super::{Engine, Error, StepEnd, Trouble, Wait, decision, title};
 use crate::definition::{MergeWork, OnConflict, Strategy};
-use crate::merge::{self, Computed, Moved, Outlook};
+use crate::merge::{self, MergeCommit, MergePreview, MoveOutcome};
+use crate::state::QuestionProgress;
 use crate::{template, worktree};
+use conflict::ConflictQuestion;
 
 /// How often a merge is computed again because its target moved or its conflicts were resolved.
 const MAX_COMPUTATIONS: u32 = 10;
@@ -51,11 +53,14 @@ struct Merge<'e> {
 
 impl<'e> Attempt<'e> {
     pub(super) async fn merge(self, work: &MergeWork) -> Result<StepEnd, Trouble> {
-        self.worktrees().place(&self.leaf.worktree).await?;
         let name = match &work.from {
             Some(text) => template::render(text, &self.leaf.variables)
                 .map_err(|error| Trouble::Failed(error.to_string()))?,
-            None => self.leaf.worktree.clone(),
+            // What another step did needs no worktree around it.
+            None => {
+                self.worktrees().place(&self.leaf.worktree).await?;
+                self.leaf.worktree.clone()
+            }
         };
         let from = self.engine.journal.read(|_, run| run.worktrees.get(&name).cloned()).await;
         let from =
@@ -65,7 +70,7 @@ impl<'e> Attempt<'e> {
             None => self.target(work.target.as_ref()).await?,
         };
         self.start(None, target.clone(), None).await?;
-        self.close_conflict_question().await?;
+        ConflictQuestion(self).settle().await?;
         let message = match &work.message {
             Some(text) => template::render(text, &self.leaf.variables)
                 .map_err(|error| Trouble::Failed(error.to_string()))?,
@@ -81,7 +86,13 @@ impl<'e> Attempt<'e> {
             message,
             conflicts: work.conflicts,
         };
-        let merged = job.run().await?;
+        let merged = match job.run().await {
+            Err(Trouble::Conflict(conflict)) => {
+                ConflictQuestion(self).ask(&conflict, &job.target).await?;
+                return Err(Trouble::Conflict(conflict));
+            }
+            merged => merged?,
+        };
         let output = json!({
             "commit": merged, "target": job.target, "branch": job.from.branch,
             "left_out": self.left_out(&job.from.path).await?,
@@ -117,6 +128,7 @@ impl<'e> Merge<'e> {
 
     /// Merges, unless that is done; the commit that the target is at afterwards.
     async fn run(&self) -> Result<String, Trouble> {
+        self.next_dirty_question().await?;
         let known = self.engine().journal.read(|_, run| run.merges.get(&self.step).cloned()).await;
         match known {
             Some(done)
@@ -126,7 +138,7 @@ impl<'e> Merge<'e> {
                 return Ok(done.new);
             }
             Some(moving) if moving.state == MergeState::Moving => {
-                let computed = Computed { head: moving.head, old: moving.old, new: moving.new };
+                let computed = MergeCommit { head: moving.head, old: moving.old, new: moving.new };
                 if let Some(done) = self.advance(&computed, merge::Attempt::Repeated).await? {
                     return Ok(done);
                 }
@@ -138,18 +150,19 @@ impl<'e> Merge<'e> {
             let turn =
                 self.engine().repository.wait_for(merge::TURN_LOCK, self.attempt.halt).await?;
             match self.compute().await? {
-                Outlook::Nothing { old, head } => {
-                    let computed = Computed { head, old: old.clone(), new: old };
+                MergePreview::Nothing { old, head } => {
+                    let computed = MergeCommit { head, old: old.clone(), new: old };
                     self.note(MergeState::Merged, &computed, Vec::new()).await?;
                     return Ok(computed.new);
                 }
-                Outlook::Conflict { head, old, files } => {
+                MergePreview::Conflict { head, old, files } => {
                     drop(turn);
-                    let computed = Computed { head, old, new: String::new() };
+                    let computed = MergeCommit { head, old, new: String::new() };
                     self.note(MergeState::Conflict, &computed, files.clone()).await?;
                     self.resolve(&computed, &files).await?;
                 }
-                Outlook::Clean(computed) => {
+                MergePreview::Clean(computed) => {
+                    self.check_resolution(&computed).await?;
                     self.check_permission(&computed).await?;
                     self.check_gates(&computed).await?;
                     self.note(MergeState::Moving, &computed, Vec::new()).await?;
@@ -167,12 +180,12 @@ impl<'e> Merge<'e> {
         let (tree, message) = (PathBuf::from(&self.from.path), self.message.clone());
         self.engine()
             .repository
-            .with(move |git| worktree::commit_all(git, &tree, &message))
+            .with(move |git| merge::commit_rest(git, &tree, &message))
             .await
             .map(drop)
     }
 
-    async fn compute(&self) -> Result<Outlook, Trouble> {
+    async fn compute(&self) -> Result<MergePreview, Trouble> {
         let (from, target) = (self.from.clone(), self.target.clone());
         let (strategy, message) = (self.strategy, self.message.clone());
         self.engine()
@@ -197,7 +210,7 @@ impl<'e> Merge<'e> {
     async fn note(
         &self,
         state: MergeState,
-        computed: &Computed,
+        computed: &MergeCommit,
         files: Vec<String>,
     ) -> Result<(), Error> {
         let changed = MergeChanged {
@@ -217,7 +230,7 @@ impl<'e> Merge<'e> {
     /// Moves the target; `None` where it has moved meanwhile and the merge must be computed again.
     async fn advance(
         &self,
-        computed: &Computed,
+        computed: &MergeCommit,
         attempt: merge::Attempt,
     ) -> Result<Option<String>, Trouble> {
         let (target, wanted) = (self.target.clone(), computed.clone());
@@ -227,15 +240,16 @@ impl<'e> Merge<'e> {
             .with(move |git| merge::advance(git, &target, &wanted, attempt))
             .await?;
         match moved {
-            Moved::Done => {
+            MoveOutcome::Done => {
                 if !self.is_within_run().await {
                     self.attach_record(&computed.new).await?;
                 }
                 self.note(MergeState::Merged, computed, Vec::new()).await?;
+                self.close_dirty_question().await?;
                 Ok(Some(computed.new.clone()))
             }
-            Moved::Stale => Ok(None),
-            Moved::Dirty { checkout, why } => {
+            MoveOutcome::Stale => Ok(None),
+            MoveOutcome::Dirty { checkout, why } => {
                 self.ask_for_clean(&checkout, &why).await.map(|()| None)
             }
         }
@@ -243,28 +257,42 @@ impl<'e> Merge<'e> {
 
     /// The target is checked out with changes of its own: nothing moves before a person has put them away.
     async fn ask_for_clean(&self, checkout: &Path, why: &str) -> Result<(), Trouble> {
-        for number in 1.. {
+        let id = self.next_dirty_question().await?;
+        let place = checkout.display();
+        let text = format!(
+            "`{}` is checked out in `{place}`, and {why}. Commit or put away what is there; then try again.",
+            self.target
+        );
+        self.engine().ask(decision(id, text, &DIRTY_OPTIONS)).await?;
+        Err(Trouble::Wait(Wait::Answer(id)))
+    }
+
+    /// The first question about a dirty checkout that has no answer. A person who has answered one with `Stop` has
+    /// nothing merged, whatever the checkout is like by now.
+    async fn next_dirty_question(&self) -> Result<QuestionId, Trouble> {
+        let mut number = 1;
+        loop {
             let name = format!("dirty {} {} {number}", self.step, self.attempt.leaf.attempt);
             let id = QuestionId::derived(&self.engine().id().to_string(), &name);
             match self.engine().journal.answer_to(id).await {
-                Some(text) if text == DIRTY_OPTIONS[0] => continue,
+                Some(text) if text == DIRTY_OPTIONS[0] => number += 1,
                 Some(_) => {
-                    return Err(Trouble::Failed(format!(
-                        "`{}` was not merged: you stopped it",
-                        self.target
-                    )));
+                    let why = format!("`{}` was not merged: you stopped it", self.target);
+                    return Err(Trouble::Failed(why));
                 }
-                None => {
-                    let place = checkout.display();
-                    let text = format!(
-                        "`{}` is checked out in `{place}`, and {why}. Commit or put away what is there; then try again.",
-                        self.target
-                    );
-                    let options = DIRTY_OPTIONS.map(str::to_owned).to_vec();
-                    self.engine().ask(Question { options, ..question(id, text) }).await?;
-                    return Err(Trouble::Wait(Wait::Answer(id)));
-                }
+                None => return Ok(id),
             }
+        }
+    }
+
+    /// Nobody needs to say any more that the checkout is clean.
+    async fn close_dirty_question(&self) -> Result<(), Trouble> {
+        let question = self.next_dirty_question().await?;
+        let engine = self.engine();
+        if engine.journal.read(|_, run| run.asked(question) == QuestionProgress::Open).await {
+            let reason = "it is merged".to_owned();
+            let closed = QuestionClosed { question, reason };
+            engine.commit(vec![Event::QuestionClosed(closed)]).await?;
         }
         Ok(())
     }
@@ -276,15 +304,17 @@ impl<'e> Merge<'e> {
     }
 
     /// Below `trusted` a person says whether the target gets the work (O-37).
-    async fn check_permission(&self, computed: &Computed) -> Result<(), Trouble> {
+    async fn check_permission(&self, computed: &MergeCommit) -> Result<(), Trouble> {
         let profile = self.engine().journal.read(|task, _| task.axes.permission_profile).await;
         let is_own = self.is_within_run().await;
         if profile >= PermissionProfile::Trusted || is_own {
             return Ok(());
         }
+        // A yes is one to what was shown.
+        let changes = self.changes_of(computed).await?;
         let id = QuestionId::derived(
             &self.engine().id().to_string(),
-            &format!("merge {}", self.attempt.key()),
+            &format!("merge {} {changes}", self.attempt.key()),
         );
         match self.engine().journal.answer_to(id).await {
             Some(text) if text == MERGE_OPTIONS[0] => Ok(()),
@@ -298,14 +328,44 @@ impl<'e> Merge<'e> {
                     .repository
                     .with(move |git| git.run(["diff", "--stat", &old, &new]))
                     .await?;
-                let asked = Question {
-                    options: MERGE_OPTIONS.map(str::to_owned).to_vec(),
-                    context: Some(stat),
-                    ..question(id, format!("Merge `{}` into `{}`?", self.from.branch, self.target))
-                };
+                let text = format!("Merge `{}` into `{}`?", self.from.branch, self.target);
+                let asked = Question { context: Some(stat), ..decision(id, text, &MERGE_OPTIONS) };
+                self.close_outdated(&asked).await?;
                 self.engine().ask(asked).await?;
                 Err(Trouble::Wait(Wait::Answer(id)))
             }
         }
+    }
+
+    /// What names the changes that a merge brings. A target that moves elsewhere does not alter it.
+    async fn changes_of(&self, computed: &MergeCommit) -> Result<String, Trouble> {
+        match self.strategy {
+            Strategy::Squash | Strategy::Merge => Ok(computed.head.clone()),
+            // Its commits are made again on every new target.
+            Strategy::Rebase => {
+                let computed = computed.clone();
+                self.engine().repository.with(move |git| merge::patch(git, &computed)).await
+            }
+        }
+    }
+
+    /// An open question about what the merge would have been before is settled by the one that is asked now.
+    async fn close_outdated(&self, asked: &Question) -> Result<(), Trouble> {
+        let engine = self.engine();
+        let records = engine.tree.store().journal().of(engine.id())?;
+        let is_same = |question: &Question| {
+            question.question == asked.question && question.options == asked.options
+        };
+        for record in records {
+            let Event::QuestionAsked(earlier) = record.event else { continue };
+            let is_open =
+                engine.journal.read(|_, run| run.asked(earlier.id) == QuestionProgress::Open).await;
+            if is_open && is_same(&earlier) && earlier.id != asked.id {
+                let reason = "the changes are others by now".to_owned();
+                let closed = QuestionClosed { question: earlier.id, reason };
+                engine.commit(vec![Event::QuestionClosed(closed)]).await?;
+            }
+        }
+        Ok(())
     }
 }

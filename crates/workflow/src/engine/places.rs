@@ -6,7 +6,7 @@ mod equipment;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 use windlass_core::event::{Event, WorktreeChanged, WorktreeKind, WorktreeState};
 use windlass_core::status::StatusReason;
@@ -20,6 +20,10 @@ use crate::{template, worktree};
 
 /// How many characters of a run's id name its worktree; enough to tell the runs of a person apart.
 const ID_CHARS: usize = 10;
+
+/// How long a command about a worktree may take: it has no `timeout` of its own, and installing what a large project
+/// needs takes long.
+const TREE_SCRIPT_SECONDS: u64 = 60 * 60;
 
 /// The worktrees of a run.
 #[derive(Clone, Copy)]
@@ -40,8 +44,9 @@ impl Worktrees<'_> {
         if tree.state == WorktreeState::Adding {
             tree = self.make(tree, spec).await?;
         } else if let Maker::Git(_) = &spec.maker {
-            let known = tree.clone();
-            self.engine.repository.with(move |git| worktree::restore(git, &known)).await?;
+            let (known, trusted) = (tree.clone(), self.trusted(&tree).await);
+            let restore = move |git: &Git| worktree::restore(git, &known, &trusted);
+            self.engine.repository.with(restore).await?;
         }
         if tree.state == WorktreeState::Preparing {
             self.set_up(&tree, spec).await?;
@@ -67,7 +72,10 @@ impl Worktrees<'_> {
     /// The worktree as the journal has it, planned where it has none.
     async fn planned(self, name: &str, spec: &WorktreeSpec) -> Result<WorktreeChanged, Trouble> {
         let _one_at_a_time = self.engine.making.lock().await;
-        if let Some(tree) = self.known(name).await {
+        // One that was removed had nothing that is not merged: a run that is tried again after its end makes a new one.
+        if let Some(tree) =
+            self.known(name).await.filter(|tree| tree.state != WorktreeState::Removed)
+        {
             return Ok(tree);
         }
         let tree = self.plan(name, spec).await?;
@@ -88,8 +96,8 @@ impl Worktrees<'_> {
             }
             Maker::Git(git) => {
                 let (tree, filling) = self.register(tree, git).await?;
-                let wanted = tree.clone();
-                let fill = move |git: &Git| worktree::fill(git, &wanted, &filling);
+                let (wanted, trusted) = (tree.clone(), self.trusted(&tree).await);
+                let fill = move |git: &Git| worktree::fill(git, &wanted, &trusted, &filling);
                 self.engine.repository.with(fill).await?;
                 tree
             }
@@ -217,6 +225,11 @@ impl Worktrees<'_> {
         Ok(head.trim().to_owned())
     }
 
+    /// The commit that a worktree's run began at, which no agent has made.
+    pub(super) async fn trusted(self, tree: &WorktreeChanged) -> String {
+        self.engine.journal.read(|_, run| outermost(run, tree).base).await
+    }
+
     /// Has a command of the workflow make the workspace. The empty directory is ours: a sandbox shows only what exists.
     async fn create(self, tree: &WorktreeChanged, command: &str) -> Result<(), Trouble> {
         let path = Path::new(&tree.path);
@@ -240,7 +253,8 @@ impl Worktrees<'_> {
                 Err(Trouble::Failed(format!("{what}: exit code {code}\n{output}")))
             }
             ScriptEnd::Failed { error, output, .. } => {
-                Err(Trouble::Failed(format!("{what}: {error}\n{output}")))
+                let text = format!("{what}: {error}\n{output}");
+                Err(Trouble::Failed(text.trim_end().to_owned()))
             }
             ScriptEnd::Unknown => Err(Trouble::Failed(format!("{what} was interrupted"))),
         }
@@ -259,35 +273,24 @@ impl Worktrees<'_> {
         };
         let path = Path::new(&tree.path);
         // What makes a workspace and removes it begins beside it, and may name both.
-        let (directory, workspace, command) = match what {
-            "create" | "remove" => {
-                let source = self.engine.directory.display().to_string();
-                let names = json!({ "path": tree.path, "source": source, "port": tree.port });
-                let names = Map::from_iter([("worktree".to_owned(), names)]);
-                let command = template::render(command, &template::quoted_for_shell(&names));
-                let command = command.map_err(|error| Trouble::Failed(error.to_string()))?;
-                (self.engine.directory.as_path(), Some(path), command)
-            }
-            _ => (path, None, command.to_owned()),
+        let (directory, workspace) = match what {
+            "create" | "remove" => (self.engine.directory.as_path(), Some(path)),
+            _ => (path, None),
         };
+        let names = variables(tree, &self.engine.directory);
+        let command = template::render(command, &template::quoted_for_shell(&names))
+            .map_err(|error| Trouble::Failed(format!("{step}: {error}")))?;
         // Set-up may be repeated: nothing has been done in the worktree before it.
-        for run in 1..=2 {
-            let key = format!("{step} #{} {run}", self.attempt);
-            let script = Script {
-                key: &key,
-                step: &step,
-                command: &command,
-                directory,
-                workspace,
-                program: None,
-                timeout_seconds: None,
-            };
-            match self.engine.children().run_script(script, self.halt).await? {
-                ScriptEnd::Unknown if run == 1 => {}
-                ended => return Ok(ended),
-            }
-        }
-        Ok(ScriptEnd::Unknown)
+        let script = Script {
+            key: &format!("{step} #{} ", self.attempt),
+            step: &step,
+            command: &command,
+            directory,
+            workspace,
+            program: None,
+            timeout_seconds: Some(TREE_SCRIPT_SECONDS),
+        };
+        self.engine.children().run_repeatable(script, &mut 0, self.halt).await
     }
 
     async fn note(self, tree: &WorktreeChanged) -> Result<(), Error> {
@@ -306,13 +309,31 @@ impl Worktrees<'_> {
     }
 }
 
-/// The worktree around one of a parallel step.
+/// What the commands about a worktree find.
+fn variables(tree: &WorktreeChanged, source: &Path) -> Map<String, Value> {
+    let names = json!({
+        "path": tree.path, "branch": tree.branch, "base": tree.base, "port": tree.port,
+        "source": source.display().to_string(),
+    });
+    Map::from_iter([("worktree".to_owned(), names)])
+}
+
+/// The worktree around one of a parallel step, where it exists.
 pub(super) fn outer(run: &RunState, name: &str) -> Option<WorktreeChanged> {
     if name.is_empty() {
         return None;
     }
     let outer = name.rsplit_once('-').map_or("", |(outer, _)| outer);
-    run.worktrees.get(outer).cloned()
+    run.worktrees.get(outer).filter(|tree| tree.state != WorktreeState::Removed).cloned()
+}
+
+/// The worktree that others of its run are in, at the very outside.
+fn outermost(run: &RunState, tree: &WorktreeChanged) -> WorktreeChanged {
+    let mut found = tree.clone();
+    while let Some(around) = outer(run, &found.name) {
+        found = around;
+    }
+    found
 }
 
 fn ports(run: &RunState) -> Vec<u16> {

@@ -1,5 +1,9 @@
 //! What each step would be given, without running anything.
 
+mod names;
+
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 use serde_json::{Map, Value};
 use windlass_core::event::WorkflowSource;
@@ -7,7 +11,7 @@ use windlass_core::id::TaskId;
 
 use super::title;
 use crate::definition::{MergeWork, OnFail, Step, Work, Workflow};
-use crate::next::{Leaf, Next, Run};
+use crate::next::Run;
 use crate::state::RunState;
 use crate::{spell, template};
 
@@ -27,7 +31,7 @@ pub struct Rendered {
     pub settings: Vec<Setting>,
     /// The prompt, the command, the question or the message of a merge.
     pub text: String,
-    /// Why there is none.
+    /// What is wrong with it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -42,15 +46,14 @@ pub struct Setting {
 
 /// Renders every step, the outer before the inner. What a step would find of steps before it stands as `<name.field>`.
 pub fn render(workflow: &Workflow, source: &WorkflowSource) -> Vec<Rendered> {
-    let state = RunState::default();
+    let (state, overdue) = (RunState::default(), BTreeSet::new());
     let id = TaskId::derived("preview", &workflow.name);
-    let run = Run { id, workflow, source, state: &state };
-    // Nothing has run, so the first step finds everything that is known beforehand.
-    let known = match run.next() {
-        Next::Work(leaves) => leaves.into_iter().next().map(|leaf: Leaf| leaf.variables),
-        Next::End(_) | Next::Decide(_) | Next::Stop(_) | Next::Finished => None,
-    };
-    let known = known.unwrap_or_default();
+    let run = Run { id, workflow, source, state: &state, overdue: &overdue };
+    let mut known = run.opening_variables();
+    if source.title.trim().is_empty() {
+        // A run is given one, as it is given its inputs.
+        set(&mut known, &["bead", "title"], named("title"));
+    }
     let mut all = Vec::new();
     let preview = Preview { workflow, source, known: &known };
     preview.add(&workflow.steps, None, &mut all);
@@ -67,24 +70,149 @@ struct Preview<'a> {
 impl Preview<'_> {
     fn add(&self, steps: &[Step], within: Option<&str>, all: &mut Vec<Rendered>) {
         for step in steps {
-            let (text, error) = match text(self.workflow, self.source, step, self.known) {
+            let (text, wrong) = match self.text(step) {
                 Ok(text) => (text, None),
                 Err(error) => (String::new(), Some(error)),
             };
+            let wrong: Vec<String> = wrong.into_iter().chain(self.wrong_templates(step)).collect();
             all.push(Rendered {
                 step: step.name.clone(),
                 within: within.map(str::to_owned),
-                kind: step.work.kind(),
-                settings: settings(self.workflow, step),
+                kind: step.work.kind().as_str(),
+                settings: self.settings(step),
                 text,
-                error,
+                error: (!wrong.is_empty()).then(|| wrong.join("; ")),
             });
             self.add(step.work.steps(), Some(&step.name), all);
         }
     }
+
+    /// What is wrong with the other templates of a step.
+    fn wrong_templates(&self, step: &Step) -> Vec<String> {
+        let own = match &step.work {
+            Work::Loop(work) => vec![("until", work.until.as_deref())],
+            Work::Merge(work) => vec![("from", work.from.as_deref())],
+            Work::PullRequest(work) => {
+                vec![("title", work.title.as_deref()), ("body", work.body.as_deref())]
+            }
+            Work::Agent(_) | Work::Script { .. } | Work::Parallel(_) | Work::Ask { .. } => {
+                Vec::new()
+            }
+        };
+        let all = std::iter::once(("when", step.when.as_deref())).chain(own);
+        let wrong =
+            all.filter_map(|(key, text)| Some(format!("`{key}`: {}", self.rendered(text?).err()?)));
+        wrong.collect()
+    }
+
+    fn rendered(&self, text: &str) -> Result<String, String> {
+        self.with_placeholders(text, |variables| {
+            template::render(text, variables).map_err(Failed::from)
+        })
+    }
+
+    /// What else decides how a step runs. Titles are shown with their values; conditions need what happens before them.
+    fn settings(&self, step: &Step) -> Vec<Setting> {
+        let mut settings = settings(self.workflow, step);
+        for setting in settings.iter_mut().filter(|one| matches!(one.name, "title" | "body")) {
+            if let Ok(text) = self.rendered(&setting.value) {
+                setting.value = text;
+            }
+        }
+        settings
+    }
+
+    /// The text of a step, or why there is none.
+    fn text(&self, step: &Step) -> Result<String, String> {
+        let render = |text: &str| self.rendered(text);
+        match &step.work {
+            Work::Agent(work) => self
+                .with_placeholders(spell::text(self.source, &work.spell), |variables| {
+                    spell::prompt(self.source, &work.spell, variables).map_err(unknown_in)
+                }),
+            Work::Script { command, .. } => render(command),
+            Work::Ask { question, .. } => render(question),
+            Work::Merge(MergeWork { message: Some(message), .. }) => render(message),
+            Work::Merge(MergeWork { message: None, .. }) => Ok(title(self.workflow, self.source)),
+            Work::PullRequest(work) => render(&work.script()),
+            Work::Loop(_) | Work::Parallel(_) => Ok(String::new()),
+        }
+    }
+
+    /// Makes a text; a value of a step that has not run is named instead. Where a template cannot do with names what it
+    /// does with values, it stands as it is written.
+    fn with_placeholders(
+        &self,
+        written: &str,
+        make: impl Fn(&Map<String, Value>) -> Result<String, Failed>,
+    ) -> Result<String, String> {
+        for stand_in in [named, typed] {
+            match self.with_stand_ins(stand_in, &make)? {
+                Some(text) => return Ok(text),
+                None => continue,
+            }
+        }
+        Ok(written.to_owned())
+    }
+
+    /// Makes a text with something in the place of each value that comes later; `None` where it does not fit. All
+    /// that nobody will set is named, not only the first of it.
+    fn with_stand_ins(
+        &self,
+        stand_in: fn(&str) -> Value,
+        make: impl Fn(&Map<String, Value>) -> Result<String, Failed>,
+    ) -> Result<Option<String>, String> {
+        let mut variables = self.known.clone();
+        let mut has_any = false;
+        let mut wrong: Vec<String> = Vec::new();
+        for _ in 0..MAX_PLACEHOLDERS {
+            let failed = match make(&variables) {
+                Ok(text) if wrong.is_empty() => return Ok(Some(text)),
+                Ok(_) => return Err(wrong.join("; ")),
+                Err(failed) => failed,
+            };
+            match failed.unknown {
+                Some(name) => {
+                    if !names::comes_later(self.workflow, &name) {
+                        let hint = names::nearest_to(self.workflow, self.known, &name);
+                        let hint = hint.map(|near| format!(", did you mean `{near}`?"));
+                        let error = format!("{}{}", failed.error, hint.unwrap_or_default());
+                        if wrong.contains(&error) {
+                            return Err(wrong.join("; "));
+                        }
+                        wrong.push(error);
+                    }
+                    let path: Vec<&str> = name.split('.').collect();
+                    set(&mut variables, &path, stand_in(&name));
+                    has_any = true;
+                }
+                None if !wrong.is_empty() => return Err(wrong.join("; ")),
+                None if has_any => return Ok(None),
+                None => return Err(failed.error),
+            }
+        }
+        Err("it names too many values".to_owned())
+    }
 }
 
-/// What decides how a step runs, besides its text. Conditions are not rendered: they need what happens before them.
+/// The name of a value in its place.
+fn named(name: &str) -> Value {
+    Value::from(format!("<{name}>"))
+}
+
+/// The same, but of the type that the value will have, where that is known: templates compare and count it.
+fn typed(name: &str) -> Value {
+    match name.rsplit('.').next().unwrap_or_default() {
+        "exit_code" | "rounds" | "port" => Value::from(0),
+        "round" | "max" if name.starts_with("loop.") => Value::from(1),
+        "changed_files" | "left_out" | "not_joined" | "commits" => Value::from(vec![named(name)]),
+        "success" => Value::from(true),
+        "failed" | "skipped" => Value::from(false),
+        _ => named(name),
+    }
+}
+
+/// What decides how a step runs besides its text, as the file has it.
 fn settings(workflow: &Workflow, step: &Step) -> Vec<Setting> {
     let mut found = Vec::new();
     let mut add = |name: &'static str, value: Option<String>| {
@@ -115,6 +243,7 @@ fn settings(workflow: &Workflow, step: &Step) -> Vec<Setting> {
         Work::Parallel(work) => {
             add("workers", work.workers.map(|count| count.to_string()));
             add("join", Some(work.join.to_string()));
+            add("tries", work.tries.then(|| "true".to_owned()));
             add("steps", names(&work.steps));
         }
         Work::Merge(work) => {
@@ -132,43 +261,16 @@ fn settings(workflow: &Workflow, step: &Step) -> Vec<Setting> {
             add("title", work.title.clone());
             add("body", work.body.clone());
         }
-        Work::Ask { options, .. } => add("options", listed(options)),
+        Work::Ask { options, from, .. } => {
+            add("options", listed(options));
+            add("from", from.clone());
+        }
     }
     add("when", step.when.as_deref().map(condition));
     add("needs", listed(&step.needs));
     add("timeout", step.timeout.map(|timeout| format!("{}s", timeout.as_secs())));
     add("on_fail", (step.on_fail != OnFail::Stop).then(|| step.on_fail.to_string()));
     found
-}
-
-/// The text of a step, or why there is none.
-fn text(
-    workflow: &Workflow,
-    source: &WorkflowSource,
-    step: &Step,
-    known: &Map<String, Value>,
-) -> Result<String, String> {
-    match &step.work {
-        Work::Agent(work) => with_placeholders(workflow, known, |variables| {
-            spell::prompt(source, &work.spell, variables).map_err(unknown_in)
-        }),
-        Work::Script { command, .. } => with_placeholders(workflow, known, |variables| {
-            template::render(command, variables).map_err(Failed::from)
-        }),
-        Work::Ask { question, .. } => with_placeholders(workflow, known, |variables| {
-            template::render(question, variables).map_err(Failed::from)
-        }),
-        Work::Merge(MergeWork { message: Some(message), .. }) => {
-            with_placeholders(workflow, known, |variables| {
-                template::render(message, variables).map_err(Failed::from)
-            })
-        }
-        Work::Merge(MergeWork { message: None, .. }) => Ok(title(workflow, source)),
-        Work::PullRequest(work) => with_placeholders(workflow, known, |variables| {
-            template::render(&work.script(), variables).map_err(Failed::from)
-        }),
-        Work::Loop(_) | Work::Parallel(_) => Ok(String::new()),
-    }
 }
 
 /// Why a text was not made, and which variable is missing.
@@ -197,36 +299,6 @@ fn unknown_in(error: spell::PromptError) -> Failed {
         spell::PromptError::Missing(_) => return Failed { unknown: None, error: text },
     };
     Failed { error: text, ..Failed::from(source) }
-}
-
-/// Makes a text; a value of a step that has not run is named instead.
-fn with_placeholders(
-    workflow: &Workflow,
-    known: &Map<String, Value>,
-    make: impl Fn(&Map<String, Value>) -> Result<String, Failed>,
-) -> Result<String, String> {
-    let mut variables = known.clone();
-    for _ in 0..MAX_PLACEHOLDERS {
-        let failed = match make(&variables) {
-            Ok(text) => return Ok(text),
-            Err(failed) => failed,
-        };
-        let Some(name) = failed.unknown.filter(|name| comes_later(workflow, name)) else {
-            return Err(failed.error);
-        };
-        let path: Vec<&str> = name.split('.').collect();
-        set(&mut variables, &path, Value::from(format!("<{name}>")));
-    }
-    Err("it names too many values".to_owned())
-}
-
-/// Whether a variable is there when the step runs: it belongs to a step, or to the run's worktree.
-fn comes_later(workflow: &Workflow, name: &str) -> bool {
-    let first = name.split('.').next().unwrap_or_default();
-    let is_it = |step: &&Step| step.name == first || step.output.as_deref() == Some(first);
-    matches!(first, "loop" | "request" | "worktree")
-        || workflow.all_steps().iter().any(is_it)
-        || workflow.inputs.contains_key(first)
 }
 
 fn set(variables: &mut Map<String, Value>, path: &[&str], value: Value) {

@@ -5,27 +5,30 @@
 //! - A program that a crash has interrupted is resumed by its own session, where it has one.
 
 mod attending;
+mod paying;
+mod starting;
 mod edits;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
-use windlass_core::axes::PermissionProfile;
 use windlass_core::ending::Ending;
 use windlass_core::error::{ErrorDetails, ErrorType};
 use windlass_core::event::{Event, RunnerReported, StatusChanged, WorkflowPart};
-use windlass_core::id::{QuestionId, TaskId};
-use windlass_core::question::{PERMISSION_OPTIONS, Permission, Question, QuestionKind};
+use windlass_core::id::QuestionId;
+use windlass_core::state::TaskState;
 use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_store::RuntimeRow;
 
 use super::children::NewTask;
 use super::journal::RunJournal;
 use super::steps::Attempt;
-use super::{Engine, Error, Trouble, Wait, question};
+use super::{Engine, Error, Trouble, Wait};
 use crate::definition::AgentWork;
-use crate::runner::{Activity, Ended, GivenAnswer, Job, Runner, RunnerEnding, RunnerLimits, Usage};
+use crate::runner::{
+    Activity, GivenAnswer, Job, Runner, RunnerEnding, RunnerLimits, RunnerResult, Usage,
+};
 
 /// What a program said, or why it said nothing.
 pub(super) type Said = Result<String, (String, StatusReason)>;
@@ -58,7 +61,7 @@ impl Attempt<'_> {
         let state = windlass_agent::History::read(engine.tree.store(), task)?.into_state();
         let has_failed = matches!(state.reason, StatusReason::Timeout | StatusReason::Error);
         if state.status.is_terminal() || (state.status == TaskStatus::Blocked && has_failed) {
-            return Ok(said_before(engine, task)?);
+            return Ok(said_before(engine, &state)?);
         }
         let command = engine.workflow.runners.get(name).map(Vec::as_slice);
         let runner = match engine.host.runner(directory, name, command) {
@@ -67,8 +70,17 @@ impl Attempt<'_> {
         };
         let journal = RunJournal::open(engine.tree.stream(task)?, state)?;
         let seen_at = directory.to_owned();
-        Program { attempt: self, journal, runner, seen_at }.work(work, prompt, directory).await
+        let used = Mutex::default();
+        let program = Program { attempt: self, journal, runner, seen_at, used };
+        program.work(work, prompt, directory).await
     }
+}
+
+/// An answer that a program had not got when it was interrupted.
+#[derive(Clone)]
+struct LateAnswer {
+    question: QuestionId,
+    given: GivenAnswer,
 }
 
 /// Another program at work on a step.
@@ -79,6 +91,8 @@ struct Program<'e> {
     runner: Arc<dyn Runner>,
     /// The worktree, as its sandbox names it.
     seen_at: PathBuf,
+    /// What is journaled of what it has used since it began or was resumed.
+    used: Mutex<Usage>,
 }
 
 impl Program<'_> {
@@ -90,6 +104,7 @@ impl Program<'_> {
     ) -> Result<Said, Trouble> {
         let (engine, task) = (self.attempt.engine, self.journal.id());
         self.journal.drain(engine.now()).await?;
+        self.check_budget().await?;
         self.check_start().await?;
         let place = self.journal.read(|state, _| state.clone()).await;
         let place = match engine.host.sandbox(&place).await {
@@ -98,7 +113,8 @@ impl Program<'_> {
         };
         self.journal.begin(engine.now(), self.runner.name()).await?;
         self.seen_at = place.sandbox.isolation().workspace;
-        let (resume, answers) = self.before()?;
+        let (resume, late) = self.before()?;
+        let answers = late.iter().map(|answer| answer.given.clone()).collect();
         let timeout = self.attempt.leaf.step.timeout;
         let job = Job {
             id: task.to_string(),
@@ -107,13 +123,15 @@ impl Program<'_> {
             state: place.state,
             environment: place.environment,
             mcp_servers: place.mcp_servers,
+            instructions: place.instructions,
+            git_directory: engine.repository.common(),
             model: work.model.clone(),
             resume,
             answers,
             limits: RunnerLimits { stall: place.stall, timeout, ..RunnerLimits::DEFAULT },
         };
         self.show_worker(work.model.clone(), directory).await;
-        let ended = self.attend(job, &*place.sandbox).await;
+        let ended = self.attend(job, &*place.sandbox, late).await;
         place.sandbox.stop().await;
         // A row that stays behind names a process that has ended.
         let _ = engine.tree.store().owners().runtime().clear(task, std::process::id()).await;
@@ -144,36 +162,9 @@ impl Program<'_> {
             .await;
     }
 
-    /// The gate, for a program: below `trusted` a person says whether it may start.
-    async fn check_start(&self) -> Result<(), Trouble> {
-        if self.journal.read(|task, _| task.axes.permission_profile).await
-            >= PermissionProfile::Trusted
-        {
-            return Ok(());
-        }
-        let id = QuestionId::derived(&self.journal.id().to_string(), "start");
-        let text = format!("May `{}` work in this worktree?", self.runner.name());
-        let asked = Question {
-            kind: QuestionKind::Permission,
-            options: PERMISSION_OPTIONS.map(str::to_owned).to_vec(),
-            ..question(id, text)
-        };
-        match self.journal.answer_to(id).await.map(|text| asked.permission(&text)) {
-            Some(Some(Permission::Allow | Permission::AllowAll)) => Ok(()),
-            Some(_) => {
-                Err(Trouble::Failed(format!("`{}` was not allowed to start", self.runner.name())))
-            }
-            None => {
-                self.journal.ask(self.now(), asked).await?;
-                self.block().await?;
-                Err(Trouble::Wait(Wait::Child(self.journal.id())))
-            }
-        }
-    }
-
-    async fn block(&self) -> Result<(), Error> {
+    async fn block(&self, reason: StatusReason) -> Result<(), Error> {
         let status = self.journal.read(|task, _| task.status).await;
-        let moved = StatusChanged::new(status, TaskStatus::Blocked, StatusReason::Question);
+        let moved = StatusChanged::new(status, TaskStatus::Blocked, reason);
         match status {
             TaskStatus::Blocked => Ok(()),
             _ => self.journal.commit(self.now(), vec![Event::StatusChanged(moved)]).await,
@@ -190,19 +181,26 @@ impl Program<'_> {
         }
     }
 
-    /// Its session and the answers to its questions, from before a restart.
-    fn before(&self) -> Result<(Option<String>, Vec<GivenAnswer>), Error> {
+    /// Its session, and the answers that it has not got, from before a restart.
+    fn before(&self) -> Result<(Option<String>, Vec<LateAnswer>), Error> {
         let (mut session, mut asked, mut answers) = (None, Vec::new(), Vec::new());
         for record in self.attempt.engine.tree.store().journal().of(self.journal.id())? {
             match record.event {
-                Event::RunnerReported(reported) => session = reported.session.or(session),
+                Event::RunnerReported(reported) => {
+                    session = reported.session.or(session);
+                    let delivered = reported.delivered;
+                    answers.retain(|late: &LateAnswer| Some(late.question) != delivered);
+                }
                 Event::QuestionAsked(question) => asked.push(question),
                 Event::QuestionAnswered(answered) => {
                     let question = asked.iter().find(|question| question.id == answered.question);
                     let fingerprint = question.and_then(|question| question.binding.clone());
-                    answers.extend(fingerprint.map(|binding| GivenAnswer {
-                        fingerprint: binding.arguments_hash,
-                        text: answered.answer.text,
+                    answers.extend(fingerprint.map(|binding| LateAnswer {
+                        question: answered.question,
+                        given: GivenAnswer {
+                            fingerprint: binding.arguments_hash,
+                            text: answered.answer.text,
+                        },
                     }));
                 }
                 _ => {}
@@ -211,13 +209,20 @@ impl Program<'_> {
         Ok((session, answers))
     }
 
-    async fn conclude(self, ended: Ended) -> Result<Said, Trouble> {
-        let done = RunnerReported {
-            activity: Some(Activity::Ended.to_string()),
-            usage: used(ended.usage),
-            ..RunnerReported::default()
-        };
-        self.journal.commit(self.now(), vec![Event::RunnerReported(Box::new(done))]).await?;
+    /// What a person should know about how it ended is part of what it printed.
+    async fn note_remarks(&self, notes: &[String]) -> Result<(), Error> {
+        if notes.is_empty() {
+            return Ok(());
+        }
+        let lines: String = notes.iter().map(|note| format!("[note] {note}\n")).collect();
+        let reported = RunnerReported { output: Some(lines), ..RunnerReported::default() };
+        let reported = Event::RunnerReported(Box::new(reported));
+        self.journal.commit(self.now(), vec![reported]).await
+    }
+
+    async fn conclude(self, ended: RunnerResult) -> Result<Said, Trouble> {
+        self.note_remarks(&ended.notes).await?;
+        self.pay(ended.usage, Some(Activity::Ended)).await?;
         let (ending, said) = match ended.how {
             RunnerEnding::Finished => (Ending::Done, Ok(ended.text.clone())),
             RunnerEnding::TimedOut(why) => {
@@ -239,6 +244,13 @@ impl Program<'_> {
                 self.journal.end(&self.attempt.engine.tree, &ending, None).await?;
                 return Err(Trouble::Wait(Wait::Parked));
             }
+            // It was stopped by its budget, and continues if a person raises that.
+            RunnerEnding::Stopped if self.is_over_budget().await => {
+                self.ask_for_budget().await?;
+                let tree = &self.attempt.engine.tree;
+                self.journal.end(tree, &Ending::OverBudget, None).await?;
+                return Err(Trouble::Wait(Wait::Budget(self.journal.id())));
+            }
             RunnerEnding::Stopped => {
                 let why = "it was stopped".to_owned();
                 (Ending::Cancelled(Some(why.clone())), Err((why, StatusReason::Error)))
@@ -249,30 +261,23 @@ impl Program<'_> {
     }
 }
 
-/// What a program said whose task has ended.
-fn said_before(engine: &Engine<'_>, task: TaskId) -> Result<Said, Error> {
-    let ends = engine.tree.store().journal().of(task)?.into_iter().rev().find_map(|record| {
+/// What a program said whose task has ended, as it was said at its end.
+fn said_before(engine: &Engine<'_>, task: &TaskState) -> Result<Said, Error> {
+    let ends = engine.tree.store().journal().of(task.id())?.into_iter().rev().find_map(|record| {
         match record.event {
             Event::AgentEnd(result) => Some(*result),
             _ => None,
         }
     });
+    let reason = match task.reason {
+        StatusReason::Timeout => StatusReason::Timeout,
+        _ => StatusReason::Error,
+    };
     let result = ends.and_then(|result| match result.error_details {
-        Some(error) => Some(Err((error.message, StatusReason::Error))),
+        Some(error) => Some(Err((error.message, reason))),
         None => result.final_message.map(Ok),
     });
-    Ok(result.unwrap_or_else(|| Err(("it was cancelled".to_owned(), StatusReason::Error))))
-}
-
-/// What a program used, as a task's sums take it; nothing where it said nothing.
-fn used(usage: Usage) -> Option<windlass_core::message::Usage> {
-    let said = windlass_core::message::Usage {
-        input_tokens: usage.input_tokens,
-        output_tokens: usage.output_tokens,
-        cost_usd: usage.cost_usd,
-        ..Default::default()
-    };
-    (usage != Usage::default()).then_some(said)
+    Ok(result.unwrap_or_else(|| Err(("it was cancelled".to_owned(), reason))))
 }
 
 fn with_hint(error: ErrorDetails) -> String {

@@ -1,13 +1,13 @@
 //! The repository whose worktrees a run works in.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
 use super::{Trouble, Wait};
 use crate::definition::{Checkout, Maker, WorktreeSpec};
-use crate::git::{Git, GitError, Lock};
+use crate::git::{Git, GitError, Lock, Settings};
 
 /// How often a held lock is tried again.
 const LOCK_POLL: Duration = Duration::from_millis(50);
@@ -39,6 +39,18 @@ impl Repository {
             other => other.to_string(),
         })?;
         Ok(Self(Some(git)))
+    }
+
+    /// What all its worktrees share; `None` where the run works in no repository.
+    pub(super) fn common(&self) -> Option<PathBuf> {
+        self.0.as_ref().map(|git| git.common().to_owned())
+    }
+
+    /// The repository's own settings, where they have git run commands.
+    pub(super) async fn settings(&self, is_fetching: bool) -> Result<Option<Settings>, GitError> {
+        let Some(git) = self.0.clone() else { return Ok(None) };
+        let read = tokio::task::spawn_blocking(move || git.commanding_settings(is_fetching)).await;
+        read.map_err(|error| GitError::Unusable(error.to_string()))?
     }
 
     /// Waits for a lock of the repository that others hold for longer than git calls take.

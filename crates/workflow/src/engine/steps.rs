@@ -6,13 +6,14 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use windlass_core::event::{Event, StepEnded, StepResult, StepStarted, WorkflowPart};
 use windlass_core::id::{QuestionId, TaskId};
-use windlass_core::question::Question;
+use windlass_core::question::{AcceptedAnswers, Question};
 use windlass_core::status::StatusReason;
 use windlass_core::text::one_line;
 
 use super::children::{ChildEnd, NewTask, Script, ScriptEnd};
+use super::picking::Tries;
 use super::places::{Worktrees, reason_for};
-use super::{Engine, Error, StepEnd, Trouble, Wait, question};
+use super::{Engine, Error, StepEnd, Trouble, Wait, decision, question};
 use crate::definition::{AgentWork, OWN_RUNNER, Work};
 use crate::next::Leaf;
 use crate::output::AgentOutput;
@@ -51,7 +52,9 @@ impl<'e> Attempt<'e> {
         match &self.leaf.step.work {
             Work::Agent(work) => self.agent(work).await,
             Work::Script { command, rerun } => self.script(command, *rerun).await,
-            Work::Ask { question, options } => self.ask(question, options).await,
+            Work::Ask { question, options, from } => {
+                self.ask(question, options, from.as_deref()).await
+            }
             Work::Merge(work) => self.merge(work).await,
             Work::PullRequest(work) => self.pull_request(work).await,
             Work::Parallel(work) => self.join(work).await,
@@ -84,7 +87,7 @@ impl<'e> Attempt<'e> {
         if has_begun.await {
             return Ok(());
         }
-        let kind = self.leaf.step.work.kind().to_owned();
+        let kind = self.leaf.step.work.kind().to_string();
         let started = StepStarted { step: path.to_owned(), attempt, kind, task, text };
         let asked = with.map(Event::QuestionAsked);
         let started = Event::WorkflowStepStarted(Box::new(started));
@@ -273,11 +276,8 @@ impl<'e> Attempt<'e> {
                     "The command of step `{}` was interrupted; whether it ended is not known.",
                     self.leaf.path
                 );
-                let asked = Question {
-                    context: self.text().await,
-                    options: INTERRUPTED_OPTIONS.map(str::to_owned).to_vec(),
-                    ..question(id, text)
-                };
+                let context = self.text().await;
+                let asked = Question { context, ..decision(id, text, &INTERRUPTED_OPTIONS) };
                 self.engine.ask(asked).await?;
                 Err(Trouble::Wait(Wait::Answer(id)))
             }
@@ -293,23 +293,60 @@ impl<'e> Attempt<'e> {
         }
     }
 
-    pub(super) async fn ask(self, text: &str, options: &[String]) -> Result<StepEnd, Trouble> {
-        let id = QuestionId::derived(&self.engine.id().to_string(), &format!("ask {}", self.key()));
-        if let Some(answer) = self.engine.journal.answer_to(id).await {
-            let output = json!({ "answer": answer });
-            return Ok(StepEnd::Ended(StepEnded {
-                output,
-                ..self.leaf.ended(StepResult::Succeeded)
-            }));
+    pub(super) async fn ask(
+        self,
+        text: &str,
+        options: &[String],
+        from: Option<&str>,
+    ) -> Result<StepEnd, Trouble> {
+        let tries = match from {
+            Some(step) => self.tries(step).await?,
+            None => Tries::default(),
+        };
+        if from.is_some() && tries.usable.is_empty() {
+            return Err(Trouble::Failed(format!("nothing to pick from\n{}", tries.context)));
         }
+        let options = [tries.usable.as_slice(), options].concat();
+        let mut number = 0;
+        let id = loop {
+            let id = self.question_id(number);
+            match self.engine.journal.answer_to(id).await {
+                None => break id,
+                // Of tries only one that is offered can be taken: it is asked again.
+                Some(answer) if from.is_some() && !options.contains(&answer) => number += 1,
+                Some(answer) => {
+                    let output = json!({ "answer": answer });
+                    let ended = self.leaf.ended(StepResult::Succeeded);
+                    return Ok(StepEnd::Ended(StepEnded { output, ..ended }));
+                }
+            }
+        };
         let text = match self.text().await {
             Some(text) => text,
             None => template::render(text, &self.variables().await)
                 .map_err(|error| Trouble::Failed(error.to_string()))?,
         };
-        let asked = Question { options: options.to_vec(), ..question(id, text.clone()) };
-        self.start(None, text, Some(asked)).await?;
+        let context = Some(tries.context).filter(|context| !context.is_empty());
+        // What follows compares the answer with the options: other words would be taken for a no.
+        let accepts = match options.is_empty() {
+            true => AcceptedAnswers::Words,
+            false => AcceptedAnswers::Options,
+        };
+        let asked = Question { options, context, accepts, ..question(id, text.clone()) };
+        match number {
+            0 => self.start(None, text, Some(asked)).await?,
+            _ => self.engine.ask(asked).await?,
+        }
         Err(Trouble::Wait(Wait::Answer(id)))
+    }
+
+    /// The question of an `ask` step; `number` counts the answers to it that were none.
+    fn question_id(self, number: u32) -> QuestionId {
+        let key = match number {
+            0 => format!("ask {}", self.key()),
+            number => format!("ask {} {number}", self.key()),
+        };
+        QuestionId::derived(&self.engine.id().to_string(), &key)
     }
 }
 

@@ -16,8 +16,10 @@ pub(super) enum Act {
     Ask(RunnerQuestion),
     /// A question is not open any more.
     Withdraw(String),
-    /// A tool has ended: the program must say something soon.
-    ToolEnded,
+    /// A tool of this id has begun.
+    ToolBegan(String),
+    /// It has ended: without another one, the program must say something soon.
+    ToolEnded(String),
     /// So many of its own children still work; its result does not count before they are done.
     Children(usize),
     /// It works on something new, although it has given a result.

@@ -9,7 +9,7 @@ use serde_json::json;
 use windlass_sandbox::{BoxFuture, Sandbox};
 
 use super::session::{self, Start};
-use super::{Ended, Job, Link, Runner};
+use super::{Job, Link, Runner, RunnerResult};
 use messages::Messages;
 
 /// Claude Code as a runner.
@@ -32,12 +32,16 @@ impl Runner for Claude {
         "claude"
     }
 
+    fn command_line(&self) -> String {
+        super::in_a_line(&self.program, &self.arguments)
+    }
+
     fn run<'a>(
         &'a self,
         mut job: Job,
         sandbox: &'a dyn Sandbox,
         mut link: Link,
-    ) -> BoxFuture<'a, Ended> {
+    ) -> BoxFuture<'a, RunnerResult> {
         Box::pin(async move {
             let mut notes = Vec::new();
             loop {
@@ -45,6 +49,7 @@ impl Runner for Claude {
                     name: self.name(),
                     argv: self.argv(&job),
                     environment: environment(&job),
+                    files: files(&job),
                 };
                 let mut messages = Messages::new(opening(&job));
                 let mut ended = session::run(&mut messages, start, &job, sandbox, &mut link).await;
@@ -76,13 +81,31 @@ impl Claude {
             ]
             .map(str::to_owned),
         );
-        // WF-031: the servers of the task, and no others.
-        argv.push(format!("--mcp-config={}", json!({"mcpServers": job.mcp_servers})));
+        // WF-031: the servers of the task, and no others. Every process of the machine can read arguments, and servers
+        // have keys.
+        argv.push(format!("--mcp-config={}", job.state.join(SERVERS).display()));
+        // WF-006: it would read them by itself only together with the project's settings.
+        if job.instructions.is_some() {
+            let file = job.state.join(INSTRUCTIONS);
+            argv.push(format!("--append-system-prompt-file={}", file.display()));
+        }
         argv.extend(job.model.iter().map(|model| format!("--model={model}")));
         argv.extend(job.resume.iter().map(|session| format!("--resume={session}")));
         argv.extend(self.arguments.iter().cloned());
         argv
     }
+}
+
+/// The file with the servers of the task.
+const SERVERS: &str = "windlass-mcp.json";
+
+/// The file with what the project says to agents.
+const INSTRUCTIONS: &str = "windlass-instructions.md";
+
+fn files(job: &Job) -> Vec<(&'static str, String)> {
+    let servers = json!({"mcpServers": job.mcp_servers}).to_string();
+    let instructions = job.project_prompt().map(|text| (INSTRUCTIONS, text));
+    [(SERVERS, servers)].into_iter().chain(instructions).collect()
 }
 
 /// What a resumed session reads: its last call may not have been answered.

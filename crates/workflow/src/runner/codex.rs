@@ -2,14 +2,20 @@
 //!
 //! It is started with approvals for everything but reading. Inside a sandbox of ours its own is off: two would only
 //! hide from each other what they refuse.
+//!
+//! Invariant: it trusts no project. Settings of a project would start commands that nobody here has approved, so what
+//! the project says to agents comes from us.
 
 mod rpc;
 
-use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde_json::{Value, json};
 use windlass_sandbox::{BoxFuture, Sandbox, SandboxKind};
 
 use super::session::{self, Start};
-use super::{Ended, Job, Link, Runner};
+use super::{Job, Link, Runner, RunnerResult};
 use rpc::Rpc;
 
 /// codex as a runner.
@@ -32,18 +38,26 @@ impl Runner for Codex {
         "codex"
     }
 
+    fn command_line(&self) -> String {
+        super::in_a_line(&self.program, &self.arguments)
+    }
+
     fn run<'a>(
         &'a self,
         job: Job,
         sandbox: &'a dyn Sandbox,
         mut link: Link,
-    ) -> BoxFuture<'a, Ended> {
+    ) -> BoxFuture<'a, RunnerResult> {
         Box::pin(async move {
-            let start =
-                Start { name: self.name(), argv: self.argv(&job), environment: environment(&job) };
             let own_sandbox = match sandbox.isolation().kind {
                 SandboxKind::Docker | SandboxKind::Local => "danger-full-access",
-                SandboxKind::Host => "workspace-write",
+                SandboxKind::Host => WORKSPACE_WRITE,
+            };
+            let start = Start {
+                name: self.name(),
+                argv: self.argv(),
+                environment: environment(&job),
+                files: vec![(SETTINGS, settings(&job, own_sandbox))],
             };
             let mut rpc = Rpc::new(&job, own_sandbox);
             session::run(&mut rpc, start, &job, sandbox, &mut link).await
@@ -52,17 +66,43 @@ impl Runner for Codex {
 }
 
 impl Codex {
-    fn argv(&self, job: &Job) -> Vec<String> {
+    fn argv(&self) -> Vec<String> {
         let mut argv = vec![self.program.clone(), "app-server".to_owned()];
-        // WF-031: the servers of the task as settings of this run.
-        for (name, server) in &job.mcp_servers {
-            let setting = format!("mcp_servers.{}={}", key(name), inline(&in_its_words(server)));
-            argv.extend(["-c".to_owned(), setting]);
-        }
         argv.extend(["-c".to_owned(), "check_for_update_on_startup=false".to_owned()]);
         argv.extend(self.arguments.iter().cloned());
         argv
     }
+}
+
+/// The file with its settings, in its own directory.
+const SETTINGS: &str = "config.toml";
+
+/// Its own sandbox, where ours has no walls.
+const WORKSPACE_WRITE: &str = "workspace-write";
+
+/// WF-031: the servers of the task. Every process of the machine can read arguments, and servers have keys.
+fn settings(job: &Job, own_sandbox: &str) -> String {
+    let server = |(name, server): (&String, &Value)| {
+        format!("mcp_servers.{} = {}\n", key(name), inline(&in_its_words(server)))
+    };
+    let untrusted = |directory: &Path| {
+        format!("projects.{}.trust_level = \"untrusted\"\n", text(&directory.to_string_lossy()))
+    };
+    let mut lines: String = job.mcp_servers.iter().map(server).collect();
+    lines.extend(projects(job).into_iter().map(untrusted));
+    // In a worktree the repository is outside of what its sandbox lets it write to, and `git add` would fail.
+    if let Some(git) = job.git_directory.as_ref().filter(|_| own_sandbox == WORKSPACE_WRITE) {
+        let roots = inline(&json!([git.to_string_lossy()]));
+        lines.push_str(&format!("sandbox_workspace_write.writable_roots = {roots}\n"));
+    }
+    lines
+}
+
+/// Every directory that it may take for the project. One that its settings do not name, it trusts by itself as soon as
+/// it may write there.
+fn projects(job: &Job) -> BTreeSet<&Path> {
+    let repository = job.git_directory.as_deref().and_then(Path::parent);
+    job.directory.ancestors().chain(repository).collect()
 }
 
 fn environment(job: &Job) -> Vec<(String, String)> {
@@ -115,8 +155,6 @@ fn text(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]

@@ -9,11 +9,11 @@ use std::time::Duration;
 use super::acts::{Act, Outcome, exit_words};
 use super::install::how_to_install;
 use super::permission::fingerprint;
-use super::reading::{Question, Seen, read_screen};
+use super::reading::{Question, ScreenState, read_screen};
 use super::screen::{COLUMNS, ROWS, Screen};
 use super::session::{self, Dialect, Start};
-use super::{Activity, Ended, Job, Link, Runner, RunnerQuestion};
-use crate::output::after_prompt;
+use super::{Activity, Job, Link, Runner, RunnerQuestion, RunnerResult};
+use crate::output::{AgentOutput, after_prompt};
 
 /// What stands for the prompt in a command.
 const PROMPT: &str = "{prompt}";
@@ -39,21 +39,29 @@ impl Runner for Command {
         &self.name
     }
 
+    fn command_line(&self) -> String {
+        self.argv.join(" ")
+    }
+
     fn run<'a>(
         &'a self,
         job: Job,
         sandbox: &'a dyn Sandbox,
         mut link: Link,
-    ) -> BoxFuture<'a, Ended> {
+    ) -> BoxFuture<'a, RunnerResult> {
         Box::pin(async move {
             let Some(program) = self.argv.first() else {
-                return Ended::failed(format!("the runner `{}` has no command", self.name));
+                return RunnerResult::failed(format!("the runner `{}` has no command", self.name));
             };
             let is_typed = !self.argv.iter().any(|argument| argument.contains(PROMPT));
             let argv: Vec<String> =
                 self.argv.iter().map(|argument| argument.replace(PROMPT, &job.prompt)).collect();
-            let start =
-                Start { name: &self.name, argv: on_a_terminal(&argv), environment: environment() };
+            let start = Start {
+                name: &self.name,
+                argv: on_a_terminal(&argv),
+                environment: environment(),
+                files: Vec::new(),
+            };
             let typed = is_typed.then(|| job.prompt.clone());
             let mut terminal = Terminal::new(program, &job.prompt, typed);
             session::run(&mut terminal, start, &job, sandbox, &mut link).await
@@ -107,6 +115,8 @@ struct Terminal {
     asked: u32,
     /// Whether it was seen at work since it has the prompt.
     has_worked: bool,
+    /// Whether a line was typed after which it has printed nothing yet.
+    has_typed: bool,
 }
 
 impl Terminal {
@@ -119,16 +129,23 @@ impl Terminal {
             open: None,
             asked: 0,
             has_worked: false,
+            has_typed: false,
         }
     }
 
-    fn seen(&self) -> Seen {
+    fn seen(&self) -> ScreenState {
         read_screen(&self.screen.rows(), self.screen.cursor_row())
     }
 
     /// What it said of its work.
     fn said(&self) -> String {
         after_prompt(self.screen.text(), &self.prompt).to_owned()
+    }
+
+    /// Whether its work is done: it waits for more, or has said what every agent says at its end.
+    fn is_done(&self, seen: &ScreenState) -> bool {
+        let has_ended = || AgentOutput::read(&self.said()).is_ok();
+        self.has_worked && (*seen == ScreenState::Finished || has_ended())
     }
 
     fn ask(&mut self, question: Question) -> Act {
@@ -169,6 +186,7 @@ impl Terminal {
     /// Types the prompt as a paste, so that its lines are not entered one by one.
     fn type_prompt(&mut self) -> Vec<Act> {
         let Some(prompt) = self.to_type.take() else { return Vec::new() };
+        self.has_typed = true;
         let text = match prompt.contains('\n') {
             true => format!("\x1b[200~{prompt}\x1b[201~\r"),
             false => format!("{prompt}\r"),
@@ -183,15 +201,21 @@ impl Dialect for Terminal {
     }
 
     fn read(&mut self, bytes: &[u8]) -> Vec<Act> {
-        let text = self.screen.write(bytes);
+        let mut text = String::new();
+        if std::mem::take(&mut self.has_typed) {
+            text.push_str(self.screen.end_line(bytes));
+        }
+        text.push_str(&self.screen.write(bytes));
         let activity = match self.seen() {
-            Seen::Working(activity) => {
+            ScreenState::Working(activity) => {
                 self.has_worked |= self.to_type.is_none();
                 activity
             }
-            Seen::Question(_) | Seen::Finished | Seen::Error(_) | Seen::Nothing => {
-                Activity::Writing
-            }
+            ScreenState::Question(_)
+            | ScreenState::Finished
+            | ScreenState::Error(_)
+            | ScreenState::Stopped(_)
+            | ScreenState::Nothing => Activity::Writing,
         };
         let mut acts = vec![Act::output(text)];
         if self.open.is_none() {
@@ -202,23 +226,36 @@ impl Dialect for Terminal {
 
     fn on_quiet(&mut self, quiet: Duration) -> Vec<Act> {
         match self.seen() {
-            Seen::Question(question) => self.on_question(Some(question)),
-            Seen::Working(activity) => {
+            ScreenState::Question(question) => self.on_question(Some(question)),
+            ScreenState::Working(activity) => {
                 let mut acts = self.on_question(None);
                 acts.push(Act::activity(activity));
                 acts
             }
-            Seen::Finished | Seen::Error(_) | Seen::Nothing if self.to_type.is_some() => {
+            ScreenState::Finished
+            | ScreenState::Error(_)
+            | ScreenState::Stopped(_)
+            | ScreenState::Nothing
+                if self.to_type.is_some() =>
+            {
                 let mut acts = self.on_question(None);
                 acts.extend(self.type_prompt());
                 acts
             }
-            Seen::Finished if self.has_worked && quiet >= DONE_AFTER => {
+            seen if self.is_done(&seen) && quiet >= DONE_AFTER => {
                 let mut acts = self.on_question(None);
                 acts.push(Act::Finish(Outcome { text: self.said(), failure: None }));
                 acts
             }
-            Seen::Finished | Seen::Error(_) | Seen::Nothing => self.on_question(None),
+            ScreenState::Stopped(why) if self.has_worked && quiet >= DONE_AFTER => {
+                let mut acts = self.on_question(None);
+                acts.push(Act::Finish(Outcome { text: self.said(), failure: Some(why) }));
+                acts
+            }
+            ScreenState::Finished
+            | ScreenState::Error(_)
+            | ScreenState::Stopped(_)
+            | ScreenState::Nothing => self.on_question(None),
         }
     }
 
@@ -231,19 +268,24 @@ impl Dialect for Terminal {
             return Vec::new();
         };
         match self.seen() {
-            Seen::Question(shown) if shown == asked => match shown.keys(text) {
+            ScreenState::Question(shown) if shown == asked => match shown.keys(text) {
                 Some(keys) => {
                     self.has_worked = true;
+                    self.has_typed = shown.takes_a_line();
                     vec![Act::Send(keys), Act::activity(Activity::Thinking)]
                 }
                 // Not an answer to it: it is asked once more.
                 None => vec![self.ask(shown)],
             },
-            Seen::Question(other) => {
+            ScreenState::Question(other) => {
                 let note = "its screen changed before an answer was typed; it was asked again";
                 vec![Act::Note(note.to_owned()), self.ask(other)]
             }
-            Seen::Working(_) | Seen::Finished | Seen::Error(_) | Seen::Nothing => {
+            ScreenState::Working(_)
+            | ScreenState::Finished
+            | ScreenState::Error(_)
+            | ScreenState::Stopped(_)
+            | ScreenState::Nothing => {
                 let note = "its question was gone before the answer was typed";
                 vec![Act::Note(note.to_owned())]
             }

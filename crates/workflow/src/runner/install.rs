@@ -11,6 +11,7 @@ pub fn how_to_install(program: &str) -> String {
     };
     format!(
         "the program `{program}` is not in the sandbox: {how}, or name its path as `program` in \
-         `[runners]`; a program in your home directory is shown by `sandbox.read_only`"
+         `[runners.programs.NAME]` of your configuration file; a program in your home directory is \
+         shown by `sandbox.read_only`"
     )
 }

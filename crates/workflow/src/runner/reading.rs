@@ -13,7 +13,7 @@ pub use form::Question;
 
 /// What a screen shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Seen {
+pub enum ScreenState {
     /// A spinner, a progress bar, or a line that says so.
     Working(Activity),
     Question(Question),
@@ -21,21 +21,23 @@ pub enum Seen {
     Finished,
     /// It says that something went wrong, in this line.
     Error(String),
+    /// The same, and it waits at its own prompt: it does not try again.
+    Stopped(String),
     /// None of these.
     Nothing,
 }
 
 /// Reads a screen from its rows and the row of the cursor.
-pub fn read_screen(rows: &[String], cursor_row: usize) -> Seen {
+pub fn read_screen(rows: &[String], cursor_row: usize) -> ScreenState {
     let rows: Vec<Row> = rows.iter().enumerate().map(|(at, text)| Row::new(at, text)).collect();
     let shown: Vec<&Row> = rows.iter().filter(|row| !row.text.is_empty()).collect();
     let working = signs::working(&shown);
     let question = menu::find(&shown).or_else(|| line_prompt::find(&shown, cursor_row));
     match (question, working) {
         // A spinner below a list means that the list is something the program has written.
-        (Some(found), Some((at, activity))) if at > found.at => Seen::Working(activity),
-        (Some(found), _) => Seen::Question(found.question),
-        (None, Some((_, activity))) => Seen::Working(activity),
+        (Some(found), Some((at, activity))) if at > found.at => ScreenState::Working(activity),
+        (Some(found), _) => ScreenState::Question(found.question),
+        (None, Some((_, activity))) => ScreenState::Working(activity),
         (None, None) => signs::rest(&shown),
     }
 }
@@ -48,6 +50,8 @@ struct Row {
     indent: usize,
     /// Empty where there are only lines of a box.
     text: String,
+    /// Whether a line of a box is before it.
+    is_boxed: bool,
 }
 
 /// What boxes are drawn with.
@@ -61,7 +65,8 @@ impl Row {
             && raw.trim().chars().all(|char| is_line(char) || char.is_whitespace());
         let inner = raw.trim_end().trim_end_matches(SIDES).trim_end();
         let start = inner.trim_start();
-        let (indent, text) = match start.strip_prefix(SIDES) {
+        let inside = start.strip_prefix(SIDES);
+        let (indent, text) = match inside {
             Some(rest) => {
                 let text = rest.trim_start();
                 (inner.chars().count() - text.chars().count(), text)
@@ -69,7 +74,7 @@ impl Row {
             None => (inner.chars().count() - start.chars().count(), start),
         };
         let text = if is_rule { String::new() } else { text.to_owned() };
-        Self { at, indent, text }
+        Self { at, indent, text, is_boxed: inside.is_some() }
     }
 }
 

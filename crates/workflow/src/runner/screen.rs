@@ -38,6 +38,22 @@ impl Screen {
         text
     }
 
+    /// A line was typed that this terminal does not echo, and `next` comes after it: it begins a line of its own, as it
+    /// would where a person types. Returns what ends the line.
+    pub fn end_line(&mut self, next: &[u8]) -> &'static str {
+        let is_text = next.first().is_some_and(|byte| *byte >= b' ' && *byte != 0x7f);
+        // A program that draws the screen itself says where it continues.
+        if is_text && self.parser.screen().cursor_position().1 > 0 {
+            self.parser.process(b"\r\n");
+        }
+        let ends_itself = next.starts_with(b"\r") || next.starts_with(b"\n");
+        if ends_itself || self.text.is_empty() || self.text.ends_with('\n') {
+            return "";
+        }
+        self.text.push('\n');
+        "\n"
+    }
+
     /// The rows from top to bottom, without spaces at their ends.
     pub fn rows(&self) -> Vec<String> {
         let rows = self.parser.screen().rows(0, COLUMNS);

@@ -6,14 +6,14 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use windlass_core::text::{suffix, with_causes};
-use windlass_sandbox::{self as sandbox, Chunk, Exit, Killer, Sandbox, Stdin, Stream};
+use windlass_sandbox::{self as sandbox, Chunk, Exit, KillHandle, Sandbox, Stdin, Stream};
 
 use super::acts::{Act, Outcome, exit_words};
 use super::install::how_to_install;
 use super::watchdog::{Due, Watchdog};
 use super::{
-    Activity, Ended, GivenAnswer, Job, Link, Order, Report, RunnerEnding, RunnerLimits,
-    RunnerQuestion, Usage,
+    Activity, GivenAnswer, Job, Link, Order, Report, RunnerEnding, RunnerLimits, RunnerQuestion,
+    RunnerResult, Usage,
 };
 
 /// How long a program prints nothing before its screen is read as a question.
@@ -59,6 +59,8 @@ pub(super) struct Start<'a> {
     pub name: &'a str,
     pub argv: Vec<String>,
     pub environment: Vec<(String, String)>,
+    /// Files in the directory of its own state, for what others must not read in its arguments: name and text.
+    pub files: Vec<(&'static str, String)>,
 }
 
 /// Runs a program to its end.
@@ -68,9 +70,11 @@ pub(super) async fn run(
     job: &Job,
     sandbox: &dyn Sandbox,
     link: &mut Link,
-) -> Ended {
-    if let Err(why) = make_state(sandbox, job).await {
-        return Ended::failed(why);
+) -> RunnerResult {
+    for file in start.files {
+        if let Err(why) = make_state(sandbox, job, file).await {
+            return RunnerResult::failed(why);
+        }
     }
     let program = start.argv.first().cloned().unwrap_or_default();
     let command = sandbox::Command {
@@ -85,7 +89,7 @@ pub(super) async fn run(
         Err(error) => {
             let why = not_started(&program, &error);
             let _ = link.reports.send(Report::Activity(Activity::Ended)).await;
-            return Ended::failed(why);
+            return RunnerResult::failed(why);
         }
     };
     let (to_input, mut for_input) = mpsc::unbounded_channel::<Vec<u8>>();
@@ -122,15 +126,24 @@ pub(super) async fn run(
 
 /// Makes the directory of the program's own state: inside, so that it belongs to whoever the program runs as. Git
 /// does not see it, for its work is committed as a whole.
-const MAKE_STATE: &str = r#"mkdir -p "$STATE" && printf '*\n' > "$STATE/.gitignore""#;
+const MAKE_STATE: &str = r#"mkdir -p "$STATE" && printf '*\n' > "$STATE/.gitignore" &&
+umask 077 && rm -f "$STATE/$FILE" && cat > "$STATE/$FILE""#;
 
-async fn make_state(sandbox: &dyn Sandbox, job: &Job) -> Result<(), String> {
+async fn make_state(
+    sandbox: &dyn Sandbox,
+    job: &Job,
+    (name, text): (&str, String),
+) -> Result<(), String> {
     let state = job.state.to_string_lossy().into_owned();
     let command = sandbox::Command {
-        env: vec![("STATE".to_owned(), state)],
+        env: vec![("STATE".to_owned(), state), ("FILE".to_owned(), name.to_owned())],
+        stdin: Stdin::Piped,
         ..sandbox::Command::script(job.id.clone(), MAKE_STATE, job.directory.clone())
     };
-    let running = sandbox.start(command).await.map_err(|error| with_causes(&error))?;
+    let mut running = sandbox.start(command).await.map_err(|error| with_causes(&error))?;
+    if let Some(mut input) = running.take_input() {
+        input.write(text.as_bytes()).await;
+    }
     match running.wait().await.exit {
         Exit::Code(0) => Ok(()),
         exit => Err(format!("`{}` cannot be made: {}", job.state.display(), exit_words(exit))),
@@ -162,7 +175,7 @@ struct Session<'a> {
     is_heard: bool,
     limits: RunnerLimits,
     watchdog: Watchdog,
-    killer: Killer,
+    killer: KillHandle,
     /// Closes the program's input when it is dropped.
     input: Option<mpsc::UnboundedSender<Vec<u8>>>,
     answers: Vec<GivenAnswer>,
@@ -190,7 +203,7 @@ impl<'a> Session<'a> {
         dialect: &'a mut dyn Dialect,
         job: &Job,
         link: &'a mut Link,
-        killer: Killer,
+        killer: KillHandle,
         input: mpsc::UnboundedSender<Vec<u8>>,
     ) -> Self {
         let now = Instant::now();
@@ -360,7 +373,8 @@ impl<'a> Session<'a> {
                         self.watchdog.resume(Instant::now());
                     }
                 }
-                Act::ToolEnded => self.watchdog.on_tool_result(),
+                Act::ToolBegan(id) => self.watchdog.on_tool(&id),
+                Act::ToolEnded(id) => self.watchdog.on_tool_result(&id),
                 Act::Children(count) => {
                     self.children = count;
                     if count == 0 && self.outcome.is_some() {
@@ -392,6 +406,7 @@ impl<'a> Session<'a> {
         let given = |answer: &GivenAnswer| answer.fingerprint == question.fingerprint;
         if let Some(at) = self.answers.iter().position(given) {
             let answer = self.answers.remove(at);
+            self.report(Report::Replayed(answer.fingerprint)).await;
             return self.dialect.answer(&question.id, &answer.text);
         }
         self.open.insert(question.id.clone(), question.clone());
@@ -410,7 +425,10 @@ impl<'a> Session<'a> {
             }
             Report::Session(id) => self.session = Some(id.clone()),
             Report::Usage(usage) => self.usage = *usage,
-            Report::Output(_) | Report::Question(_) | Report::Withdrawn(_) => {}
+            Report::Output(_)
+            | Report::Question(_)
+            | Report::Withdrawn(_)
+            | Report::Replayed(_) => {}
         }
         if self.link.reports.send(report).await.is_err() && matches!(self.phase, Phase::Working) {
             self.why = Some(RunnerEnding::Stopped);
@@ -445,7 +463,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    async fn end(mut self, name: &str, exit: Exit) -> Ended {
+    async fn end(mut self, name: &str, exit: Exit) -> RunnerResult {
         // A run that is stopped will be resumed, and its questions with it.
         if self.why != Some(RunnerEnding::Stopped) {
             for id in std::mem::take(&mut self.open).into_keys() {
@@ -462,7 +480,7 @@ impl<'a> Session<'a> {
             (None, None) => RunnerEnding::Finished,
             (None, Some(failure)) => RunnerEnding::Failed(self.with_errors(name, failure)),
         };
-        Ended {
+        RunnerResult {
             how,
             text: outcome.text,
             usage: self.usage,
@@ -479,7 +497,7 @@ impl<'a> Session<'a> {
     }
 }
 
-impl Ended {
+impl RunnerResult {
     /// The end of a job that never began.
     pub(super) fn failed(why: String) -> Self {
         Self {

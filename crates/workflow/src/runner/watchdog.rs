@@ -2,6 +2,8 @@
 //!
 //! While a question waits nothing is due, and the time is not counted.
 
+use std::collections::BTreeSet;
+
 use tokio::time::Instant;
 
 use super::RunnerLimits;
@@ -25,6 +27,9 @@ pub(super) struct Watchdog {
     /// Moved forward by the time in which a question waited.
     started: Instant,
     last_output: Instant,
+    /// Tools that the program has started and that have not ended.
+    tools: BTreeSet<String>,
+    /// Whether the last thing that happened is that the last of them has ended.
     after_tool: bool,
     result_at: Option<Instant>,
     waiting_since: Option<Instant>,
@@ -36,6 +41,7 @@ impl Watchdog {
             limits,
             started: now,
             last_output: now,
+            tools: BTreeSet::new(),
             after_tool: false,
             result_at: None,
             waiting_since: None,
@@ -47,9 +53,14 @@ impl Watchdog {
         self.after_tool = false;
     }
 
-    /// A tool has ended: the program must say something soon.
-    pub fn on_tool_result(&mut self) {
-        self.after_tool = true;
+    pub fn on_tool(&mut self, id: &str) {
+        self.tools.insert(id.to_owned());
+    }
+
+    /// A tool has ended: when no other one runs, the program must say something soon.
+    pub fn on_tool_result(&mut self, id: &str) {
+        self.tools.remove(id);
+        self.after_tool = self.tools.is_empty();
     }
 
     /// The program gave its result; `None` when it has more to do after all.
@@ -111,10 +122,23 @@ mod tests {
     fn silence_after_a_tool_is_noticed_sooner() {
         let start = Instant::now();
         let mut dog = Watchdog::new(limits(), start);
-        dog.on_tool_result();
+        dog.on_tool("a");
+        dog.on_tool_result("a");
         assert_eq!(dog.next(), Some((start + SECOND * 180, Due::SilentAfterTool)));
         dog.on_output(start + SECOND);
         assert_eq!(dog.next(), Some((start + SECOND * 301, Due::Stall)));
+    }
+
+    #[test]
+    fn a_tool_that_still_runs_may_be_silent() {
+        let start = Instant::now();
+        let mut dog = Watchdog::new(limits(), start);
+        dog.on_tool("a");
+        dog.on_tool("b");
+        dog.on_tool_result("a");
+        assert_eq!(dog.next(), Some((start + SECOND * 300, Due::Stall)));
+        dog.on_tool_result("b");
+        assert_eq!(dog.next(), Some((start + SECOND * 180, Due::SilentAfterTool)));
     }
 
     #[test]

@@ -9,13 +9,19 @@ use std::path::{Path, PathBuf};
 
 use windlass_core::event::{WorktreeChanged, WorktreeKind};
 
-use super::{include, interruption, is_same, list, registration, remove_left_locks, warm};
+use super::{
+    WorktreeRecord, include, interruption, is_same, list, registration, remove_left_locks,
+    submodules, warm,
+};
 use crate::git::{Git, GitError, Lock};
+
+/// Why git locks a worktree while it makes one.
+const INITIALIZING: &str = "initializing";
 
 /// Makes a worktree that the journal has as `adding`. Nobody has worked in it.
 pub fn add(git: &Git, wanted: &WorktreeChanged) -> Result<(), GitError> {
     let filling = register(git, wanted)?;
-    fill(git, wanted, &filling)
+    fill(git, wanted, &wanted.base, &filling)
 }
 
 /// Has git know a worktree and its branch. Who holds what is returned may fill it.
@@ -89,46 +95,46 @@ pub(super) fn has_branch(git: &Git, wanted: &WorktreeChanged) -> Result<bool, Gi
     }
 }
 
-/// Brings the files into a worktree that git knows.
-pub fn fill(git: &Git, wanted: &WorktreeChanged, filling: &Lock) -> Result<(), GitError> {
+/// Brings the files into a worktree that git knows. `trusted` is the person's commit that says which submodules belong
+/// to the project.
+pub fn fill(
+    git: &Git,
+    wanted: &WorktreeChanged,
+    trusted: &str,
+    filling: &Lock,
+) -> Result<(), GitError> {
     let path = Path::new(&wanted.path);
+    if wanted.kind == WorktreeKind::Warm {
+        submodules::discard(git, path)?;
+    }
     git.run_in(path, Some(filling), ["reset", "--quiet", "--hard", &wanted.base])?;
     if wanted.kind == WorktreeKind::Warm {
         // What the base before it ignored, and this one does not, is nobody's work. Git keeps what is ignored.
         git.run_in(path, Some(filling), ["clean", "--quiet", "--force", "-d"])?;
     }
-    bring_rest(git, path, filling)
+    bring_rest(git, path, trusted, filling)
 }
 
 /// What a checkout alone does not bring: submodules, and ignored files that the project wants.
-fn bring_rest(git: &Git, path: &Path, filling: &Lock) -> Result<(), GitError> {
-    if path.join(".gitmodules").is_file() {
-        git.run_in(
-            path,
-            Some(filling),
-            [
-                "-c",
-                "protocol.file.allow=always",
-                "submodule",
-                "update",
-                "--quiet",
-                "--init",
-                "--recursive",
-            ],
-        )?;
-    }
+fn bring_rest(git: &Git, path: &Path, trusted: &str, filling: &Lock) -> Result<(), GitError> {
+    submodules::bring(git, path, filling, trusted)?;
     include::copy(git, path)
 }
 
-/// Whether git and the directory agree that there is this worktree.
+/// Whether git and the directory agree that there is this worktree, and nobody protects it.
 fn is_whole(git: &Git, wanted: &WorktreeChanged) -> Result<bool, GitError> {
+    let listed = listed(git, wanted)?;
+    Ok(listed.is_some_and(|one| one.locked.is_none() && is_there(&one, wanted)))
+}
+
+fn listed(git: &Git, wanted: &WorktreeChanged) -> Result<Option<WorktreeRecord>, GitError> {
     let path = Path::new(&wanted.path);
-    let listed = list(git)?.into_iter().find(|one| is_same(&one.path, path));
-    Ok(listed.is_some_and(|one| {
-        one.branch.as_deref() == Some(&wanted.branch)
-            && one.locked.is_none()
-            && path.join(".git").is_file()
-    }))
+    Ok(list(git)?.into_iter().find(|one| is_same(&one.path, path)))
+}
+
+fn is_there(listed: &WorktreeRecord, wanted: &WorktreeChanged) -> bool {
+    listed.branch.as_deref() == Some(&wanted.branch)
+        && Path::new(&wanted.path).join(".git").is_file()
 }
 
 /// Removes a worktree that the journal has as `adding`, for a run that does not continue. Nobody has worked in it.
@@ -182,7 +188,7 @@ fn clear_directory(git: &Git, lock: &Lock, path: &Path) -> Result<(), GitError> 
 
 /// Whether git's own lock is on a worktree, which it has while git makes it: it stays after a crash, and nothing prunes it.
 pub(super) fn is_unfinished(reason: &str) -> bool {
-    matches!(reason, "initializing" | "added with --lock" | "")
+    matches!(reason, INITIALIZING | "added with --lock" | "")
 }
 
 /// A git that a killed process has left may still be filling it.
@@ -194,17 +200,23 @@ fn wait_until_filled(git: &Git, path: &Path) -> Result<(), GitError> {
 }
 
 /// Brings a worktree back that the journal has and whose directory is gone: everything committed is in its branch.
-pub fn restore(git: &Git, tree: &WorktreeChanged) -> Result<(), GitError> {
+/// `trusted` is as for [`fill`].
+pub fn restore(git: &Git, tree: &WorktreeChanged, trusted: &str) -> Result<(), GitError> {
     let path = Path::new(&tree.path);
     let lock = git.lock()?;
     interruption::undo(git, &lock, tree)?;
-    if is_whole(git, tree)? {
+    let listed = listed(git, tree)?;
+    let is_half_made =
+        listed.as_ref().is_some_and(|one| one.locked.as_deref() == Some(INITIALIZING));
+    if is_half_made {
+        // A git was killed that brought it back. Nobody has worked in it since.
+        clear(git, &lock, tree)?;
+    } else if listed.as_ref().is_some_and(|one| is_there(one, tree)) {
+        // A person may have locked it, so that it is not removed.
         return remove_left_locks(git, path);
     }
     if path.exists() && std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some()) {
-        let reason =
-            format!("`{}` is not the worktree of branch `{}` any more", tree.path, tree.branch);
-        return Err(GitError::Unusable(reason));
+        return Err(GitError::Unusable(what_it_is_now(tree, listed.as_ref())));
     }
     if git.commit(&format!("refs/heads/{}", tree.branch))?.is_none() {
         let reason = format!("worktree `{}` and its branch `{}` are gone", tree.path, tree.branch);
@@ -220,7 +232,23 @@ pub fn restore(git: &Git, tree: &WorktreeChanged) -> Result<(), GitError> {
     set_sparse(git, &lock, tree)?;
     let filling = git.lock_tree(path)?;
     drop(lock);
-    bring_rest(git, path, &filling)
+    bring_rest(git, path, trusted, &filling)
+}
+
+/// Why a directory with files in it is not the worktree that it was, and what makes it that again.
+fn what_it_is_now(tree: &WorktreeChanged, listed: Option<&WorktreeRecord>) -> String {
+    let WorktreeChanged { path, branch, .. } = tree;
+    let now = match listed.map(|listed| listed.branch.as_deref()) {
+        Some(Some(other)) if other != branch => format!("is on branch `{other}`"),
+        Some(None) => "has a detached head".to_owned(),
+        Some(Some(_)) | None => {
+            return format!("`{path}` is not the worktree of branch `{branch}` any more");
+        }
+    };
+    format!(
+        "`{path}` {now}, but the run expects its work on `{branch}`: run `git checkout {branch}` there, and merge what \
+         is missing"
+    )
 }
 
 /// Where the merged work of a worktree is checked.
@@ -228,8 +256,8 @@ pub fn scratch_of(tree: &str) -> PathBuf {
     PathBuf::from(format!("{tree}-gates"))
 }
 
-/// A checkout of a commit for checks, in place of what was there before.
-pub fn add_scratch(git: &Git, path: &Path, commit: &str) -> Result<(), GitError> {
+/// A checkout of a commit for checks, in place of what was there before. `trusted` is as for [`fill`].
+pub fn add_scratch(git: &Git, path: &Path, commit: &str, trusted: &str) -> Result<(), GitError> {
     remove_scratch(git, path)?;
     let lock = git.lock()?;
     let parent = path.parent().unwrap_or(path);
@@ -240,7 +268,7 @@ pub fn add_scratch(git: &Git, path: &Path, commit: &str) -> Result<(), GitError>
     let filling = git.lock_tree(path)?;
     drop(lock);
     git.run_in(path, Some(&filling), ["reset", "--quiet", "--hard", commit])?;
-    bring_rest(git, path, &filling)
+    bring_rest(git, path, trusted, &filling)
 }
 
 /// Removes a checkout that was made for checks. Nothing in it is anybody's work.

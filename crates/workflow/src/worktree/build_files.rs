@@ -4,11 +4,12 @@
 //! Invariants:
 //! - Only untracked files count, and none below a directory in which git tracks something: who keeps such files in
 //!   their history has decided so.
-//! - Nothing else is left out of a commit than what git ignores and what is named here.
+//! - Nothing else is left out of a commit than what git ignores, what is named here, and repositories in the tree.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use super::links;
 use crate::git::{Git, GitError, Lock};
 
 /// Directories that builds make, wherever they are.
@@ -72,17 +73,19 @@ fn build_root(tree: &Path, name: &str) -> Option<String> {
     name.ends_with(COMPILED).then(|| name.to_owned())
 }
 
-/// Stages everything in a tree except what builds have left, which is returned.
-pub(super) fn stage(git: &Git, lock: &Lock, tree: &Path) -> Result<Vec<String>, GitError> {
+/// Stages everything in a tree except what builds have left and repositories in it.
+pub(super) fn stage(git: &Git, lock: &Lock, tree: &Path) -> Result<(), GitError> {
     // In a sparse checkout, too, everything that somebody has written is work.
     let everything = ["add", "--all", "--sparse"];
-    let left_out = untracked(git, tree)?.build;
+    let untracked = untracked(git, tree)?;
+    let mut left_out = untracked.build;
+    left_out.extend(untracked.work.into_iter().filter(|name| links::is_repository(name)));
+    left_out.extend(links::tracked(git, tree)?);
     if left_out.is_empty() {
-        git.run_in(tree, Some(lock), everything)?;
-        return Ok(left_out);
+        return git.run_in(tree, Some(lock), everything).map(drop);
     }
     let file = git.own_directory(tree)?.join(PATHS);
-    let exclude = |name: &String| format!(":(top,literal,exclude){name}\0");
+    let exclude = |name: &String| format!(":(top,literal,exclude){}\0", name.trim_end_matches('/'));
     let paths = format!(":(top)\0{}", left_out.iter().map(exclude).collect::<String>());
     // What a crash has left there may be longer.
     let _ = std::fs::remove_file(&file);
@@ -90,9 +93,9 @@ pub(super) fn stage(git: &Git, lock: &Lock, tree: &Path) -> Result<Vec<String>, 
     let from_file = format!("--pathspec-from-file={}", file.display());
     let arguments = everything.into_iter().chain([from_file.as_str(), "--pathspec-file-nul"]);
     let staged = git.run_in(tree, Some(lock), arguments);
-    // It is written anew for the next commit.
+    // It is written again for the next commit.
     let _ = std::fs::remove_file(&file);
-    staged.map(|_| left_out)
+    staged.map(drop)
 }
 
 /// Names what is to be staged, in the git directory of the worktree.

@@ -44,7 +44,8 @@ fn ignored(git: &Git, by: &str) -> Result<BTreeSet<String>, GitError> {
 
 fn copy_file(from: &Path, to: &Path, tree: &Path) -> std::io::Result<()> {
     let is_file = std::fs::symlink_metadata(from)?.is_file();
-    if !is_file || to.exists() {
+    // A link counts as there, also one that leads nowhere: the copy would go through it.
+    if !is_file || std::fs::symlink_metadata(to).is_ok() {
         return Ok(());
     }
     let Some(parent) = to.parent() else { return Ok(()) };

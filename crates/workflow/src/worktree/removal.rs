@@ -5,8 +5,8 @@ use std::path::Path;
 use windlass_core::event::{WorktreeChanged, WorktreeKind};
 
 use super::{
-    BRANCHES, Listed, build_files, changes, commit_all, interruption, is_same, list, registration,
-    remove_left_locks, some_of,
+    BRANCHES, WorktreeRecord, build_files, changes, commit_all, conflicts, interruption, is_same,
+    links, list, registration, remove_left_locks, some_of,
 };
 use crate::git::{Git, GitError, Lock};
 
@@ -35,12 +35,26 @@ pub fn what_would_be_lost(
         if !left.is_empty() {
             return Ok(Some(format!("not committed: {}", some_of(&left))));
         }
-        if let Some(why) = unsafe_submodules(git, path)? {
+        if let Some(why) = links::work_in(git, path)? {
             return Ok(Some(why));
+        }
+        let head = git.run_in(path, None, ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]);
+        // Without a commit there is nothing to lose.
+        let count = match head {
+            Ok(head) => unmerged(git, tree, head.trim(), merged)?,
+            Err(error) if error.code() == Some(1) => None,
+            Err(error) => return Err(error),
+        };
+        if let Some(count) = count {
+            let of = match listed.and_then(|listed| listed.branch) {
+                Some(branch) => format!("of `{branch}` {}", are_not(count, "merged")),
+                None => format!("of its detached head {}", are_not(count, "on any branch")),
+            };
+            return Ok(Some(format!("{} {of}", commits(count))));
         }
     }
     match git.commit(&format!("refs/heads/{}", tree.branch))? {
-        Some(head) => unmerged(git, tree, &head, merged),
+        Some(head) => unmerged_of_branch(git, tree, &head, merged),
         None => Ok(None),
     }
 }
@@ -69,7 +83,7 @@ fn give_up(
     git: &Git,
     tree: &WorktreeChanged,
     merged: &[String],
-    leave: impl Fn(&Git, &Lock, &Path, Option<&Listed>) -> Result<(), GitError>,
+    leave: impl Fn(&Git, &Lock, &Path, Option<&WorktreeRecord>) -> Result<(), GitError>,
 ) -> Result<Removal, GitError> {
     let lock = git.lock()?;
     let path = Path::new(&tree.path);
@@ -81,7 +95,10 @@ fn give_up(
     let head = git.commit(&reference)?;
     let listed = listed(git, path)?;
     let lost = match is_taken(tree, listed.as_ref()) {
-        true => head.as_ref().map(|head| unmerged(git, tree, head, merged)).transpose()?.flatten(),
+        true => {
+            let unmerged = |head: &String| unmerged_of_branch(git, tree, head, merged);
+            head.as_ref().map(unmerged).transpose()?.flatten()
+        }
         false => {
             if path.exists() && listed.is_some() {
                 remove_left_locks(git, path)?;
@@ -103,7 +120,7 @@ fn give_up(
 }
 
 /// Whether another run already works in a warm worktree that was given back before a crash.
-fn is_taken(tree: &WorktreeChanged, listed: Option<&Listed>) -> bool {
+fn is_taken(tree: &WorktreeChanged, listed: Option<&WorktreeRecord>) -> bool {
     let branch = listed.and_then(|one| one.branch.as_ref());
     tree.kind == WorktreeKind::Warm
         && branch.is_some_and(|other| *other != tree.branch && other.starts_with(BRANCHES))
@@ -116,7 +133,11 @@ pub fn can_be_saved(git: &Git, tree: &WorktreeChanged) -> Result<bool, GitError>
     if not_ours_to_remove(path, listed.as_ref()).is_some() {
         return Ok(false);
     }
-    Ok(!path.exists() || listed.is_none() || unsafe_submodules(git, path)?.is_none())
+    let Some(listed) = listed.filter(|_| path.exists()) else { return Ok(true) };
+    // Where it is on no branch, none gets what is committed. Conflicts are not committed at all.
+    Ok(listed.branch.is_some()
+        && links::work_in(git, path)?.is_none()
+        && conflicts::unresolved(git, path)?.is_empty())
 }
 
 /// Removes the directory of a worktree that has work in it: what is not committed is committed to its branch first, and
@@ -136,15 +157,15 @@ pub fn save(git: &Git, tree: &WorktreeChanged) -> Result<Removal, GitError> {
     Ok(Removal::Removed)
 }
 
-fn listed(git: &Git, path: &Path) -> Result<Option<Listed>, GitError> {
+fn listed(git: &Git, path: &Path) -> Result<Option<WorktreeRecord>, GitError> {
     Ok(list(git)?.into_iter().find(|one| is_same(&one.path, path)))
 }
 
 /// Why a directory is left alone, whatever is in it.
-fn not_ours_to_remove(path: &Path, listed: Option<&Listed>) -> Option<String> {
+fn not_ours_to_remove(path: &Path, listed: Option<&WorktreeRecord>) -> Option<String> {
     match listed {
         // Somebody protects it, perhaps because its disk is not always there.
-        Some(Listed { locked: Some(why), .. }) => {
+        Some(WorktreeRecord { locked: Some(why), .. }) => {
             let why = if why.is_empty() { "no reason is given" } else { why };
             Some(format!("it is locked ({why}); `git worktree unlock` unlocks it"))
         }
@@ -161,7 +182,7 @@ fn remove_directory(
     git: &Git,
     lock: &Lock,
     path: &Path,
-    listed: Option<&Listed>,
+    listed: Option<&WorktreeRecord>,
 ) -> Result<(), GitError> {
     if listed.is_none() {
         return Ok(());
@@ -171,7 +192,7 @@ fn remove_directory(
         interruption::mark(git, path)?;
         build_files::clean(git, lock, path)?;
     }
-    match (path.exists(), path.join(".gitmodules").is_file()) {
+    match (path.exists(), path.exists() && links::has_any(git, path)?) {
         // Git refuses worktrees with submodules otherwise.
         (true, true) => git.run_locked(lock, ["worktree", "remove", "--force", &place])?,
         (true, false) => git.run_locked(lock, ["worktree", "remove", &place])?,
@@ -180,13 +201,37 @@ fn remove_directory(
     Ok(())
 }
 
-/// Commits of a branch that are nowhere else.
-fn unmerged(
+/// Why a branch stays whose head is this commit.
+fn unmerged_of_branch(
     git: &Git,
     tree: &WorktreeChanged,
     head: &str,
     merged: &[String],
 ) -> Result<Option<String>, GitError> {
+    let count = unmerged(git, tree, head, merged)?;
+    Ok(count.map(|count| {
+        format!("{} of `{}` {}", commits(count), tree.branch, are_not(count, "merged"))
+    }))
+}
+
+fn commits(count: u64) -> String {
+    match count {
+        1 => "1 commit".to_owned(),
+        count => format!("{count} commits"),
+    }
+}
+
+fn are_not(count: u64, what: &str) -> String {
+    format!("{} not {what}", if count == 1 { "is" } else { "are" })
+}
+
+/// How many commits of a head are nowhere but in this worktree and its branch.
+fn unmerged(
+    git: &Git,
+    tree: &WorktreeChanged,
+    head: &str,
+    merged: &[String],
+) -> Result<Option<u64>, GitError> {
     if head == tree.base || merged.iter().any(|known| known == head) {
         return Ok(None);
     }
@@ -196,37 +241,6 @@ fn unmerged(
     let checkpoints = "--exclude=refs/windlass/*";
     let asked =
         ["rev-list", "--count", "--single-worktree", head, "--not", &own, checkpoints, "--all"];
-    let count = git.run(asked)?;
-    Ok(match count.trim() {
-        "0" => None,
-        "1" => Some(format!("1 commit of `{}` is not merged", tree.branch)),
-        count => Some(format!("{count} commits of `{}` are not merged", tree.branch)),
-    })
-}
-
-/// Commits of submodules lie in the worktree's own git directory, and would go with it.
-fn unsafe_submodules(git: &Git, path: &Path) -> Result<Option<String>, GitError> {
-    let own = git.own_directory(path)?;
-    let modules = own.join("modules");
-    if !modules.is_dir() {
-        return Ok(None);
-    }
-    let status = git.run_in(path, None, ["submodule", "status", "--recursive"])?;
-    let changed = status.lines().find(|line| line.starts_with(['+', 'U']));
-    if let Some(line) = changed {
-        return Ok(Some(format!("a submodule has other commits: {}", line.trim())));
-    }
-    let ahead = git.run_in(
-        path,
-        None,
-        [
-            "submodule",
-            "--quiet",
-            "foreach",
-            "--recursive",
-            "git rev-list --count HEAD --not --remotes; git status --porcelain | wc -l",
-        ],
-    )?;
-    let is_safe = ahead.lines().all(|count| count.trim() == "0");
-    Ok((!is_safe).then(|| "a submodule has work that its remote does not have".to_owned()))
+    let count = git.run(asked)?.trim().parse().unwrap_or(u64::MAX);
+    Ok(Some(count).filter(|count| *count > 0))
 }

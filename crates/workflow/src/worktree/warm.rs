@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use windlass_core::event::WorktreeChanged;
 
 use super::adding::{has_branch, is_unfinished};
-use super::{Listed, changes, is_same, list, remove_left_locks};
+use super::{WorktreeRecord, changes, is_same, links, list, remove_left_locks};
 use crate::git::{Git, GitError, Lock};
 
 /// The first of `count` places for warm worktrees that nobody works in; `None` where all are in use.
@@ -36,13 +36,15 @@ pub fn free_slot(
 }
 
 /// Whether nobody works in a warm worktree, and nobody has left anything in it.
-pub(super) fn is_free(git: &Git, listed: &Listed) -> Result<bool, GitError> {
+pub(super) fn is_free(git: &Git, listed: &WorktreeRecord) -> Result<bool, GitError> {
     if listed.branch.is_some() || listed.locked.is_some() || !listed.path.join(".git").is_file() {
         return Ok(false);
     }
     let own = ["rev-list", "--count", "HEAD", "--not", "--branches", "--tags", "--remotes"];
     let commits = git.run_in(&listed.path, None, own)?;
-    Ok(commits.trim() == "0" && changes(git, &listed.path)?.is_empty())
+    Ok(commits.trim() == "0"
+        && changes(git, &listed.path)?.is_empty()
+        && links::work_in(git, &listed.path)?.is_none())
 }
 
 /// Takes a warm worktree that nobody works in; `false` where there is none at that place.

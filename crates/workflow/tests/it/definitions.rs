@@ -46,7 +46,7 @@ fn every_type_of_step_is_read() {
     let steps: Vec<_> = workflow
         .all_steps()
         .into_iter()
-        .map(|step| (step.name.as_str(), step.work.kind()))
+        .map(|step| (step.name.as_str(), step.work.kind().as_str()))
         .collect();
     let expected = [
         ("implement", "agent"),
@@ -84,7 +84,7 @@ fn every_command_of_a_file_is_listed_for_approval() {
 }
 
 fn error(yaml: &str) -> String {
-    Workflow::read(yaml, "file").unwrap_err().to_string()
+    Workflow::check(yaml, "file", &[]).unwrap_err().to_string()
 }
 
 fn one_step(step: &str) -> String {
@@ -99,6 +99,17 @@ fn an_error_names_line_and_nearest_key() {
     assert!(said.ends_with("line 1: there is no key `stepz`; did you mean `steps`?"), "{said}");
     let said = error("steps:\n  - name: a\n   type: agent\n");
     assert!(said.starts_with("line "), "{said}");
+    let forms = [
+        ("hello\n", "line 1: keys with values belong here (`key: value`)"),
+        (
+            "steps:\n  a: {type: script}\n",
+            "line 2: a list belongs here: lines that begin with `- `",
+        ),
+        ("steps:\n\t- name: a\n", "line 2: YAML takes no tabs here; indent with spaces"),
+    ];
+    for (file, said) in forms {
+        assert_eq!(error(file), said, "{file}");
+    }
 }
 
 #[test]
@@ -133,7 +144,7 @@ steps:
         "line 6: there is no key `comand`; did you mean `command`?",
         "line 6: step `b` has no `command`",
         "line 7: `timeout` of step `d` may not be `soon`; write `90s`, `10m` or `2h`",
-        "line 7: `on_fail` may not be `die`; allowed: stop, continue, ask",
+        "line 7: `on_fail` may not be `die`; allowed: stop, continue, fail_at_end, ask",
         "line 7: `max` of step `c` may not be `many`; allowed: 1 to 100",
         "line 8: `command` of step `a`: ",
         "line 8: `a` is already the name of a step",
@@ -165,7 +176,7 @@ fn wrong_values_are_refused_where_they_stand() {
         ),
         (
             "type: script, command: ls, on_fail: die",
-            "line 2: `on_fail` may not be `die`; allowed: stop, continue, ask",
+            "line 2: `on_fail` may not be `die`; allowed: stop, continue, fail_at_end, ask",
         ),
         (
             "type: script, command: ls, needs: [b]",
@@ -222,6 +233,29 @@ fn spells_are_files_and_coven_is_an_alias() {
     }
 }
 
+/// Whoever wrote a project must not choose which other files of a person a model reads.
+#[test]
+fn a_spell_that_is_a_link_out_of_the_project_is_refused() {
+    let (root, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    write(root.path(), ".windlass/workflows/w.yaml", AGENT);
+    write(root.path(), "shared/implement.md", "Do {{.bead.title}}.");
+    write(outside.path(), "secret", "{{.spell_content}} of nobody else");
+    let spell = root.path().join(".windlass/spells/implement.md");
+    std::fs::create_dir_all(spell.parent().unwrap()).unwrap();
+    std::os::unix::fs::symlink("../../shared/implement.md", &spell).unwrap();
+    let read = || Files::of(root.path()).source("w", Default::default());
+    assert_eq!(read().unwrap().1.spells["implement"], "Do {{.bead.title}}.");
+    for place in [spell, root.path().join(".windlass/system-prompt.md")] {
+        let _ = std::fs::remove_file(&place);
+        std::os::unix::fs::symlink(outside.path().join("secret"), &place).unwrap();
+        let error = read().unwrap_err().to_string();
+        assert!(error.contains("a link leads out of the project"), "{error}");
+        assert!(!error.contains("nobody else"), "{error}");
+        std::fs::remove_file(&place).unwrap();
+        std::os::unix::fs::symlink("../../shared/implement.md", &place).unwrap();
+    }
+}
+
 /// WF-044
 #[test]
 fn a_missing_spell_names_its_path() {
@@ -229,10 +263,32 @@ fn a_missing_spell_names_its_path() {
     write(root.path(), ".windlass/workflows/w.yaml", AGENT);
     let error = Files::of(root.path()).source("w", Default::default()).unwrap_err().to_string();
     let path = root.path().join(".windlass/spells/implement.md");
-    assert_eq!(
-        error,
-        format!("there is no spell `implement`: `{}` does not exist", path.display())
+    let file = root.path().join(".windlass/workflows/w.yaml");
+    let expected = format!("there is no spell `implement`: `{}` does not exist", path.display());
+    assert!(error.starts_with(&format!("{}:", file.display())), "{error}");
+    assert!(error.ends_with(&expected), "{error}");
+    write(root.path(), ".windlass/spells/implment.md", "Do it.");
+    let error = Files::of(root.path()).source("w", Default::default()).unwrap_err().to_string();
+    assert!(error.ends_with("; did you mean `implment`?"), "{error}");
+}
+
+/// What a merge takes from elsewhere is the work of a step beside others.
+#[test]
+fn a_merge_from_an_unknown_step_is_named_before_it_runs() {
+    let text = |from: &str| {
+        format!(
+            "steps:\n  - name: both\n    type: parallel\n    steps:\n      - {{name: left, type: script, command: ls}}\n      - {{name: right, type: script, command: ls}}\n  - {{name: land, type: merge, from: {from}}}\n"
+        )
+    };
+    let wrong = Workflow::read(&text("lefd"), "w").unwrap_err().to_string();
+    assert!(
+        wrong.contains("step `land` takes `from` `lefd`, which is not a step of a parallel step; did you mean `left`?"),
+        "{wrong}"
     );
+    assert!(Workflow::read(&text("both"), "w").is_err(), "what is joined is merged without `from`");
+    for right in ["left", "right", "'{{.pick.answer}}'"] {
+        Workflow::read(&text(right), "w").unwrap();
+    }
 }
 
 /// WF-052
@@ -287,6 +343,7 @@ fn the_schema_agrees_with_the_reader() {
         "type: agent",
         "type: script, command: ls, spell: x",
         "type: loop, steps: [{name: b, type: merge}]",
+        "type: ask, question: x, timeout: 1h",
     ] {
         assert!(!is_valid(&one_step(step)), "{step}");
         assert!(Workflow::read(&one_step(step), "x").is_err(), "{step}");
@@ -364,4 +421,17 @@ fn commands_that_make_workspaces_and_publish_are_approved() {
             && command.contains("gh pr create --draft"),
         "{command}"
     );
+}
+
+/// A file of a few lines can name a value a million times.
+#[test]
+fn aliases_that_make_too_much_are_refused_in_words() {
+    let line = |name: char, before: char| {
+        format!("{name}: &{name} [{}]\n", format!("*{before},").repeat(9))
+    };
+    let lines: String =
+        ('b'..='g').zip('a'..='f').map(|(name, before)| line(name, before)).collect();
+    let text = format!("a: &a [x, x, x, x, x, x, x, x, x]\n{lines}steps: *g\n");
+    let error = Workflow::read(&text, "w").unwrap_err().to_string();
+    assert!(error.contains("too large or too deep; an alias"), "{error}");
 }

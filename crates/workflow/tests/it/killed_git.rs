@@ -5,7 +5,9 @@ use std::path::Path;
 use crate::repository::{Repository, by_hand, write};
 use windlass_core::event::{WorktreeChanged, WorktreeKind};
 use windlass_workflow::definition::Strategy;
-use windlass_workflow::merge::{self, Attempt, Computed, MergeRequest, Moved, Outlook};
+use windlass_workflow::merge::{
+    self, Attempt, MergeCommit, MergePreview, MergeRequest, MoveOutcome,
+};
 use windlass_workflow::worktree::{self, Removal};
 
 /// A worktree with a commit that `main` has, too.
@@ -62,7 +64,7 @@ fn work_is_committed_although_locks_were_left() {
     assert!(worktree::commit_all(&repository.git(), path, "work").unwrap());
     assert_eq!(remaining_locks(&repository), "");
     repository.write(".git/worktrees/one/HEAD.lock", "");
-    worktree::restore(&repository.git(), &tree).unwrap();
+    worktree::restore(&repository.git(), &tree, &tree.base).unwrap();
     by_hand(path, "git commit -q --allow-empty -m 'by the agent'");
 }
 
@@ -90,7 +92,7 @@ fn a_half_removed_worktree_goes() {
 fn a_half_removed_worktree_comes_back_whole() {
     let repository = Repository::new();
     let tree = half_removed(&repository);
-    worktree::restore(&repository.git(), &tree).unwrap();
+    worktree::restore(&repository.git(), &tree, &tree.base).unwrap();
     let found = by_hand(Path::new(&tree.path), "git status --porcelain && cat a.txt b.txt");
     assert_eq!(found, "one\ntwo\nthree\nx");
 }
@@ -164,7 +166,7 @@ fn other_peoples_missing_worktrees_stay_registered() {
     repository.by_hand("git worktree add -q -b stick ../stick && mv ../stick ../away");
     let tree = merged(&repository);
     std::fs::remove_dir_all(&tree.path).unwrap();
-    worktree::restore(&repository.git(), &tree).unwrap();
+    worktree::restore(&repository.git(), &tree, &tree.base).unwrap();
     std::fs::remove_dir_all(&tree.path).unwrap();
     assert_eq!(remove(&repository, &tree), Removal::Removed);
     repository.by_hand("mv ../away ../stick && git -C ../stick status");
@@ -214,7 +216,7 @@ fn a_half_released_warm_worktree_is_released() {
     assert_eq!(found, "## HEAD (no branch)\na.txt\nold.txt\n");
 }
 
-fn computed(repository: &Repository) -> Computed {
+fn computed(repository: &Repository) -> MergeCommit {
     let tree = repository.worktree("one");
     let path = Path::new(&tree.path);
     write(path, "a.txt", "one\nNEW\nthree\nfour\n");
@@ -228,7 +230,7 @@ fn computed(repository: &Repository) -> Computed {
         message: "land",
     };
     match merge::compute(&repository.git(), &wanted).unwrap() {
-        Outlook::Clean(computed) => computed,
+        MergePreview::Clean(computed) => computed,
         other => panic!("{other:?}"),
     }
 }
@@ -248,8 +250,23 @@ fn a_half_made_fast_forward_is_finished() {
         let computed = computed(&repository);
         repository.by_hand(&left.replace("COMMIT", &computed.new));
         let moved = merge::advance(&repository.git(), "main", &computed, Attempt::Repeated);
-        assert_eq!(moved.unwrap(), Moved::Done, "{left}");
+        assert_eq!(moved.unwrap(), MoveOutcome::Done, "{left}");
         let found = repository.by_hand("git status --porcelain && cat a.txt b.txt");
         assert_eq!(found, "one\nNEW\nthree\nfour\nsomething new\n", "{left}");
     }
+}
+
+/// A worktree whose directory was gone is brought back by git; a killed one leaves its own lock and some of the files.
+#[test]
+fn a_half_restored_worktree_is_restored() {
+    let repository = Repository::new();
+    let git = repository.git();
+    let tree = repository.worktree("one");
+    let path = Path::new(&tree.path);
+    write(path, "b.txt", "x");
+    by_hand(path, "git add -A && git commit -qm work && rm a.txt");
+    repository.write(".git/worktrees/one/locked", "initializing");
+    worktree::restore(&git, &tree, &tree.base).unwrap();
+    assert_eq!(by_hand(path, "git status --porcelain && ls"), "a.txt\nb.txt\n");
+    assert!(!repository.top().join(".git/worktrees/one/locked").exists());
 }

@@ -39,6 +39,17 @@ fn the_last_block_counts() {
     );
 }
 
+/// WF-054, WF-055
+#[test]
+fn a_last_block_of_json_that_is_no_object_counts() {
+    for last in ["[1]", "null", "\"done\"", ""] {
+        let text = format!("{}\n{}", block(DONE), block(last));
+        assert!(matches!(AgentOutput::read(&text), Err(Missing::Shape(_))), "{last}");
+    }
+    let text = format!("{}\n```\n$ make\n```\n", block(DONE));
+    assert_eq!(AgentOutput::read(&text).unwrap().summary, "did it", "any text is in it");
+}
+
 /// WF-057
 #[test]
 fn without_a_block_of_that_shape_there_is_no_output() {

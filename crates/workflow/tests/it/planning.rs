@@ -1,10 +1,12 @@
 //! What comes next in a run, from its events alone.
 
+use std::collections::BTreeSet;
+
 use serde_json::json;
 use windlass_core::event::{
     Event, QuestionAnswered, StatusChanged, StepEnded, StepResult, StepStarted, WorkflowSource,
 };
-use windlass_core::id::TaskId;
+use windlass_core::id::{QuestionId, TaskId};
 use windlass_core::question::Answer;
 use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_workflow::RunState;
@@ -15,6 +17,7 @@ struct Story {
     workflow: Workflow,
     source: WorkflowSource,
     state: RunState,
+    overdue: BTreeSet<String>,
 }
 
 impl Story {
@@ -31,12 +34,14 @@ impl Story {
             inputs: Default::default(),
             approved: true,
         };
-        Self { workflow, source, state: RunState::default() }
+        Self { workflow, source, state: RunState::default(), overdue: BTreeSet::new() }
     }
 
     fn next(&self) -> Next {
         let id = TaskId::derived("run", "test");
-        Run { id, workflow: &self.workflow, source: &self.source, state: &self.state }.next()
+        let overdue = &self.overdue;
+        Run { id, workflow: &self.workflow, source: &self.source, state: &self.state, overdue }
+            .next()
     }
 
     /// The steps that may work now; steps that end by themselves are ended on the way.
@@ -52,7 +57,7 @@ impl Story {
         }
     }
 
-    fn run(&mut self, step: &str, result: StepResult, output: serde_json::Value) {
+    fn begin(&mut self, step: &str) {
         let kind = "script".to_owned();
         let started = StepStarted {
             step: step.to_owned(),
@@ -62,6 +67,30 @@ impl Story {
             text: String::new(),
         };
         self.state.apply(&Event::WorkflowStepStarted(Box::new(started)));
+    }
+
+    /// The run stops, and a person resumes it.
+    fn stop_and_resume(&mut self) {
+        let (running, blocked) = (TaskStatus::Running, TaskStatus::Blocked);
+        let stuck = StatusChanged::new(running, blocked, StatusReason::Error);
+        self.state.apply(&Event::StatusChanged(stuck));
+        let resumed = StatusChanged::new(blocked, running, StatusReason::User);
+        self.state.apply(&Event::StatusChanged(resumed));
+    }
+
+    fn answer(&mut self, question: QuestionId, text: &str) {
+        let (text, by) = (text.to_owned(), "ada".to_owned());
+        let answer = Answer { text, by, at: jiff::Timestamp::UNIX_EPOCH };
+        self.state.apply(&Event::QuestionAnswered(QuestionAnswered { question, answer }));
+    }
+
+    /// The question about the rounds of the loop, after its last end.
+    fn rounds_question(&self) -> QuestionId {
+        failure_question(TaskId::derived("run", "test"), self.state.end_of("fix").unwrap())
+    }
+
+    fn run(&mut self, step: &str, result: StepResult, output: serde_json::Value) {
+        self.begin(step);
         let error = (result == StepResult::Failed).then(|| "exit code 1".to_owned());
         let ended =
             StepEnded { step: step.to_owned(), attempt: 1, result, output, error, reason: None };
@@ -259,4 +288,123 @@ fn a_person_adds_rounds_to_a_loop() {
     assert_eq!(story.variable("loop.max"), 5);
     story.succeed("fix[4].test");
     assert_eq!(story.ready(), ["done"]);
+}
+
+/// A loop that a person has stopped asks for rounds once more when the run is resumed.
+#[test]
+fn a_stopped_loop_still_gets_rounds_when_it_is_resumed() {
+    let mut story = Story::new(LOOP);
+    story.succeed("build");
+    for round in 1..=3 {
+        story.fail(&format!("fix[{round}].test"));
+        story.succeed(&format!("fix[{round}].repair"));
+    }
+    assert_eq!(story.ready(), ["stop fix"]);
+    let first = story.rounds_question();
+    story.answer(first, "Stop");
+    assert_eq!(story.ready(), ["stop fix"]);
+    story.stop_and_resume();
+    assert_eq!(story.ready(), ["stop fix"]);
+    let second = story.rounds_question();
+    assert_ne!(second, first, "it is asked under a new number");
+    story.answer(second, &more_rounds(2));
+    assert_eq!(story.ready(), ["fix[4].test"]);
+    assert_eq!(story.variable("loop.max"), 5);
+}
+
+const WORKERS: &str = "
+  - name: all
+    type: parallel
+    workers: 2
+    ON_FAIL
+    steps:
+      - {name: a, type: script, command: 'false', INNER}
+      - {name: b, type: script, command: 'true'}
+      - {name: c, type: script, command: 'true'}
+";
+
+#[test]
+fn others_begin_while_a_person_decides_about_one() {
+    let mut story =
+        Story::new(&WORKERS.replace("ON_FAIL", "join: true").replace("INNER", "on_fail: ask"));
+    assert_eq!(story.ready(), ["all.a", "all.b"]);
+    story.fail("all.a");
+    assert_eq!(story.ready(), ["all.b", "all.c"]);
+    story.succeed("all.b");
+    story.succeed("all.c");
+    assert_eq!(story.ready(), ["decide all.a"]);
+}
+
+/// What failed in a parallel step is tried before its branches are joined again.
+#[test]
+fn a_parallel_step_tries_again_what_failed_in_it() {
+    let mut story =
+        Story::new(&WORKERS.replace("ON_FAIL", "on_fail: ask").replace("INNER", "on_fail: stop"));
+    story.fail("all.a");
+    story.succeed("all.b");
+    story.succeed("all.c");
+    assert_eq!(story.ready(), ["decide all"]);
+    let run = TaskId::derived("run", "test");
+    story.answer(failure_question(run, story.state.end_of("all").unwrap()), "Try again");
+    assert_eq!(story.ready(), ["all.a"]);
+    story.succeed("all.a");
+    assert_eq!(story.ready(), ["all"], "what they did comes together");
+    let Next::Work(leaves) = story.next() else { panic!("it works") };
+    assert_eq!(leaves[0].attempt, 2);
+}
+
+/// A loop around a step that fails ends once for each time that a person has it tried again.
+#[test]
+fn a_loop_tries_again_the_step_that_has_failed_in_it() {
+    let mut story = Story::new(
+        "
+  - name: fix
+    type: loop
+    max: 2
+    on_fail: ask
+    steps:
+      - {name: test, type: script, command: 'false'}
+",
+    );
+    story.fail("fix[1].test");
+    assert_eq!(story.ready(), ["decide fix"]);
+    let run = TaskId::derived("run", "test");
+    story.answer(failure_question(run, story.state.end_of("fix").unwrap()), "Try again");
+    assert_eq!(story.ready(), ["fix[1].test"]);
+    story.fail("fix[1].test");
+    assert_eq!(story.ready(), ["decide fix"]);
+}
+
+#[test]
+fn a_step_that_a_person_lets_pass_is_not_tried_again() {
+    let mut story = Story::new(
+        "
+  - {name: a, type: script, command: 'false', on_fail: ask}
+  - {name: b, type: script, command: 'false'}
+",
+    );
+    story.fail("a");
+    let run = TaskId::derived("run", "test");
+    story.answer(failure_question(run, story.state.end_of("a").unwrap()), "Continue");
+    story.fail("b");
+    story.stop_and_resume();
+    assert_eq!(story.ready(), ["b"]);
+}
+
+#[test]
+fn nothing_begins_in_a_step_whose_time_is_up() {
+    let mut story = Story::new(&LOOP.replace("max: 3", "max: 3\n    timeout: 10s"));
+    story.succeed("build");
+    story.fail("fix[1].test");
+    story.begin("fix[1].repair");
+    story.overdue.insert("fix".to_owned());
+    assert_eq!(story.ready(), ["fix[1].repair"], "what is at work ends first");
+    story.succeed("fix[1].repair");
+    assert_eq!(story.ready(), ["stop fix"]);
+    let ended = story.state.end_of("fix").unwrap().clone();
+    assert_eq!(ended.reason, Some(StatusReason::Timeout));
+    assert_eq!(ended.error.as_deref(), Some("it took too long: its `timeout` is 10 seconds"));
+    story.overdue.clear();
+    story.stop_and_resume();
+    assert_eq!(story.ready(), ["fix[2].test"], "resumed, it has its time once more");
 }

@@ -1,7 +1,7 @@
 //! The real Claude Code and codex, as npm has them, against the scripted model server: offline, in a sandbox that
 //! reaches that server and nothing else.
 
-use windlass_testkit::ModelServer;
+use windlass_testkit::{ModelServer, git};
 use windlass_workflow::runner::{Asks, Claude, Codex, Job, Order, Report, Runner, RunnerEnding};
 
 use crate::runner_place::{Place, Run, always, installed};
@@ -130,4 +130,40 @@ async fn a_question_of_the_real_codex_survives_a_restart() {
     let asked = |run: &Run| run.questions()[0].fingerprint.clone();
     assert_eq!(asked(&second), asked(&first), "the same question was asked again");
     assert_eq!(place.read("made.txt"), "made by codex\n");
+}
+
+/// Settings of a project that nobody has approved would start a command.
+#[tokio::test]
+async fn the_real_codex_starts_no_server_of_an_untrusted_project() {
+    let server = ModelServer::start(CODEX_SCRIPT);
+    let place = Place::reaching(&server);
+    let evil = "[mcp_servers.evil]\ncommand = \"bash\"\nargs = [\"-c\", \"touch started.txt\"]\n";
+    let settings = place.work.join(".codex");
+    std::fs::create_dir(&settings).unwrap();
+    std::fs::write(settings.join("config.toml"), evil).unwrap();
+    git(&place.work, &["init", "-q"]);
+    let run = place.run(&codex(&server), job(&place, &server), always("Allow")).await;
+    assert_made(&place, &run, "made by codex\n");
+    assert!(!place.work.join("started.txt").exists(), "the project's server has run");
+    let own = place.read(".windlass/runner/config.toml");
+    assert!(!own.contains("\"trusted\""), "{own}");
+}
+
+/// WF-006: neither program reads them by itself, for we let it read no settings of a project.
+#[tokio::test]
+async fn instructions_of_the_project_reach_the_real_programs() {
+    for script in [CLAUDE_SCRIPT, CODEX_SCRIPT] {
+        let server = ModelServer::start(script);
+        let place = Place::reaching(&server);
+        let (claude, codex) = (claude(), codex(&server));
+        let runner: &dyn Runner = if script == CLAUDE_SCRIPT { &claude } else { &codex };
+        let instructions = Some("Paint every door green.".to_owned());
+        let job = Job { instructions, ..job(&place, &server) };
+        let run = place.run(runner, job, always("Allow")).await;
+        assert_eq!(run.ended.how, RunnerEnding::Finished, "{:?}", run.ended);
+        let sent = server.requests().iter().any(|request| {
+            String::from_utf8_lossy(&request.body).contains("Paint every door green.")
+        });
+        assert!(sent, "{}: the instructions are in no request", runner.name());
+    }
 }

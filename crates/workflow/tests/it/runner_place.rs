@@ -13,7 +13,7 @@ use windlass_sandbox::local::{Config, Namespaces};
 use windlass_sandbox::network::{AddressRules, HostRules};
 use windlass_sandbox::{Egress, HomeFiles, Local, Network};
 use windlass_workflow::runner::{
-    Ended, Job, Link, Order, REPORTS, Report, Runner, RunnerLimits, RunnerQuestion,
+    Job, Link, Order, REPORTS, Report, Runner, RunnerLimits, RunnerQuestion, RunnerResult,
 };
 
 /// Directories of one job, removed with it.
@@ -104,6 +104,8 @@ impl Place {
             state: self.work.join(".windlass/runner"),
             environment: Vec::new(),
             mcp_servers: serde_json::Map::new(),
+            instructions: None,
+            git_directory: None,
             model: None,
             resume: None,
             answers: Vec::new(),
@@ -139,7 +141,7 @@ impl Place {
 
 /// What a runner did.
 pub struct Run {
-    pub ended: Ended,
+    pub ended: RunnerResult,
     pub reports: Vec<Report>,
 }
 

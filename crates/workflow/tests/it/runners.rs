@@ -248,25 +248,32 @@ async fn a_program_that_ignores_the_signal_is_killed() {
     assert_eq!(run.ended.how, RunnerEnding::Stopped);
 }
 
-/// WF-031: the servers of a task are flags of the program.
+/// WF-031: the servers of a task are in a file that nobody else can read; arguments are seen by every process.
 #[tokio::test]
-async fn mcp_servers_are_passed_as_flags() {
+async fn mcp_servers_are_passed_without_showing_their_keys() {
     let place = Place::new();
-    let script = "printf '%s\\n' \"$@\" > args; echo 'RESULT'";
-    let servers = json!({"files": {"command": "npx", "args": ["-y", "server"]}});
+    let script =
+        "printf '%s\\n' \"$@\" > args; cp -p $STATE_FILE servers; stat -c %a $STATE_FILE > mode
+        echo 'RESULT'";
+    let servers =
+        json!({"files": {"command": "npx", "args": ["-y", "server"], "env": {"KEY": "k-1"}}});
     let mcp_servers = servers.as_object().unwrap().clone();
     let job = Job { mcp_servers, ..place.job("go") };
-    place.run(&claude(&place, script), job.clone(), silent).await;
-    let expected =
-        r#"--mcp-config={"mcpServers":{"files":{"args":["-y","server"],"command":"npx"}}}"#;
+    let script_of = |file: &str| script.replace("$STATE_FILE", file);
+    let runner = claude(&place, &script_of("$CLAUDE_CONFIG_DIR/windlass-mcp.json"));
+    place.run(&runner, job.clone(), silent).await;
     let args = place.read("args");
-    assert!(args.lines().any(|line| line == expected), "{args}");
-    assert!(args.lines().any(|line| line == "--strict-mcp-config"), "{args}");
-    let codex = Codex { program: place.program("fake-codex", script), arguments: Vec::new() };
-    place.run(&codex, job, silent).await;
-    let expected = r#"mcp_servers.files={args = ["-y", "server"], command = "npx"}"#;
-    let args = place.read("args");
-    assert!(args.lines().any(|line| line == expected), "{args}");
+    assert!(!args.contains("k-1") && args.contains("--strict-mcp-config"), "{args}");
+    assert!(args.contains("--mcp-config=/"), "{args}");
+    let read: serde_json::Value = serde_json::from_str(&place.read("servers")).unwrap();
+    assert_eq!(read, json!({"mcpServers": servers}));
+    assert_eq!(place.read("mode"), "600\n");
+    let program = place.program("fake-codex", &script_of("$CODEX_HOME/config.toml"));
+    place.run(&Codex { program, arguments: Vec::new() }, job, silent).await;
+    assert!(!place.read("args").contains("k-1"), "{}", place.read("args"));
+    let expected = "mcp_servers.files = {args = [\"-y\", \"server\"], command = \"npx\", env = {KEY = \"k-1\"}}\n";
+    assert!(place.read("servers").starts_with(expected), "{}", place.read("servers"));
+    assert_eq!(place.read("mode"), "600\n");
 }
 
 fn bash(script: &str) -> Command {
@@ -294,6 +301,19 @@ async fn a_question_on_a_terminal_is_asked_and_its_answer_typed() {
     assert_eq!(run.activities().last().map(String::as_str), Some("ended"));
 }
 
+/// Nothing that is typed is echoed, the end of the line neither: what comes next begins a line all the same.
+#[tokio::test]
+async fn what_follows_an_answer_begins_a_line() {
+    let place = Place::new();
+    let script = r#"read -p 'Overwrite a.txt? [y/N] ' a; read -p 'Overwrite b.txt? [y/N] ' b
+        printf '```json\n{"success": true, "summary": "%s"}\n```\n' "$a$b""#;
+    let run = place.run(&bash(script), place.job("go"), always("Allow")).await;
+    let asked: Vec<_> = run.questions().iter().map(|asked| asked.question.clone()).collect();
+    assert_eq!(asked, ["Overwrite a.txt?", "Overwrite b.txt?"]);
+    let said = AgentOutput::read(&run.ended.text).unwrap();
+    assert_eq!((said.success, said.summary.as_str()), (true, "yy"));
+}
+
 #[tokio::test]
 async fn a_menu_on_a_terminal_is_answered_by_its_number() {
     let place = Place::new();
@@ -313,6 +333,20 @@ async fn a_prompt_that_no_argument_takes_is_typed() {
     let run = place.run(&command, place.job("paint it blue"), silent).await;
     assert_eq!(run.ended.how, RunnerEnding::Finished);
     assert!(run.ended.text.contains("worked on: paint it blue"), "{}", run.ended.text);
+}
+
+/// An error above the last words of an idle program does not hide what it says at its end.
+#[tokio::test]
+async fn an_idle_program_ends_with_its_output_below_an_error() {
+    let place = Place::new();
+    let script = "echo '⠋ Thinking…'; sleep 0.6; printf '\\033[2J\\033[H'
+        echo 'error: the first attempt failed'; echo '```json'
+        echo '{\"success\": true, \"summary\": \"done\"}'; echo '```'; sleep 1000";
+    let limits = RunnerLimits { stall: Duration::from_secs(60), ..short() };
+    let job = Job { limits, ..place.job("go") };
+    let run = place.run(&bash(script), job, silent).await;
+    assert_eq!(run.ended.how, RunnerEnding::Finished);
+    assert_eq!(AgentOutput::read(&run.ended.text).unwrap().summary, "done");
 }
 
 #[tokio::test(flavor = "multi_thread")]

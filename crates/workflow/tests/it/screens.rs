@@ -1,6 +1,6 @@
 //! The corpus of screens: every one is read as what it is, and answers are typed as the program expects them.
 
-use windlass_workflow::runner::{Screen, Seen, read_screen};
+use windlass_workflow::runner::{Screen, ScreenState, read_screen};
 
 const CORPUS: [&str; 6] = [
     include_str!("screens/permissions.txt"),
@@ -35,7 +35,7 @@ fn corpus() -> Vec<Case> {
 }
 
 /// Draws the screen with the real emulator. Where the corpus marks the cursor it is at the end.
-fn seen(screen: &str) -> Seen {
+fn seen(screen: &str) -> ScreenState {
     let mut terminal = Screen::default();
     let shown = screen.strip_suffix(CURSOR).unwrap_or(screen);
     assert!(!shown.contains(CURSOR), "the cursor is at the end: {screen}");
@@ -45,7 +45,9 @@ fn seen(screen: &str) -> Seen {
 
 fn keys_in_words(keys: &[u8]) -> String {
     let keys = String::from_utf8(keys.to_vec()).unwrap();
-    keys.replace("\x1b[A", "↑").replace("\x1b[B", "↓").replace('\r', "⏎")
+    let arrows = [("\x1b[A", "↑"), ("\x1b[B", "↓"), ("\x1b[C", "→"), ("\x1b[D", "←")];
+    let named = arrows.iter().fold(keys, |keys, (bytes, name)| keys.replace(bytes, name));
+    named.replace('\r', "⏎")
 }
 
 /// `Allow=⏎ Deny=↓⏎` in pairs; an answer may have spaces.
@@ -56,11 +58,11 @@ fn answers(line: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// WF-009…WF-013: 60 screens of CLI agents, and not one wrong question.
+/// WF-009…WF-013: 117 screens of CLI agents and other programs, and not one wrong question.
 #[test]
 fn every_screen_of_the_corpus_is_read_right() {
     let corpus = corpus();
-    assert_eq!(corpus.len(), 60);
+    assert_eq!(corpus.len(), 117);
     for (class, count) in [("question", 20), ("working", 10), ("finished", 10), ("error", 10)] {
         let found = corpus.iter().filter(|case| case.expected[0].starts_with(class)).count();
         assert!(found >= count, "{class}: {found}");
@@ -69,11 +71,12 @@ fn every_screen_of_the_corpus_is_read_right() {
     for case in &corpus {
         let seen = seen(&case.screen);
         let read = match &seen {
-            Seen::Working(activity) => vec![format!("working {activity}")],
-            Seen::Finished => vec!["finished".to_owned()],
-            Seen::Error(_) => vec!["error".to_owned()],
-            Seen::Nothing => vec!["nothing".to_owned()],
-            Seen::Question(question) => {
+            ScreenState::Working(activity) => vec![format!("working {activity}")],
+            ScreenState::Finished => vec!["finished".to_owned()],
+            ScreenState::Error(_) => vec!["error".to_owned()],
+            ScreenState::Stopped(_) => vec!["error at its prompt".to_owned()],
+            ScreenState::Nothing => vec!["nothing".to_owned()],
+            ScreenState::Question(question) => {
                 vec![format!("question {}", question.asks), question.text.clone()]
             }
         };
@@ -90,7 +93,7 @@ fn every_screen_of_the_corpus_is_read_right() {
 fn every_answer_is_typed_as_its_program_expects_it() {
     let mut wrong = Vec::new();
     for case in corpus().iter().filter(|case| case.expected.len() > 2) {
-        let Seen::Question(question) = seen(&case.screen) else {
+        let ScreenState::Question(question) = seen(&case.screen) else {
             wrong.push(format!("{}: no question", case.name));
             continue;
         };
@@ -118,9 +121,9 @@ fn every_answer_is_typed_as_its_program_expects_it() {
 #[test]
 fn no_screen_is_taken_for_the_question_of_another() {
     let corpus = corpus();
-    let read: Vec<Seen> = corpus.iter().map(|case| seen(&case.screen)).collect();
+    let read: Vec<ScreenState> = corpus.iter().map(|case| seen(&case.screen)).collect();
     for (at, case) in corpus.iter().enumerate() {
-        let Seen::Question(question) = &read[at] else { continue };
+        let ScreenState::Question(question) = &read[at] else { continue };
         for (other, found) in read.iter().enumerate().filter(|(other, _)| *other != at) {
             assert_ne!(found, &read[at], "{} for {}", corpus[other].name, case.name);
         }

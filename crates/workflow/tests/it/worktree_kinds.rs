@@ -62,7 +62,7 @@ fn a_sparse_worktree_comes_back_sparse() {
     let git = repository.git();
     worktree::add(&git, &tree).unwrap();
     std::fs::remove_dir_all(&tree.path).unwrap();
-    worktree::restore(&git, &tree).unwrap();
+    worktree::restore(&git, &tree, &tree.base).unwrap();
     assert_eq!(names(Path::new(&tree.path)), "./.gitignore ./a.txt ./src/app/main.txt ");
 }
 
@@ -166,7 +166,7 @@ fn a_worktree_is_made_while_another_is_filled() {
     let filling = worktree::register(&git, &one).unwrap();
     worktree::add(&git, &two).unwrap();
     assert!(!Path::new(&one.path).join("a.txt").exists());
-    worktree::fill(&git, &one, &filling).unwrap();
+    worktree::fill(&git, &one, &one.base, &filling).unwrap();
     for tree in [&one, &two] {
         assert_eq!(
             by_hand(Path::new(&tree.path), "git status --porcelain && cat docs/guide.txt"),

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::repository::{Repository, by_hand, write};
+use windlass_core::event::WorktreeChanged;
 use windlass_workflow::definition::Base;
 use windlass_workflow::git::Git;
 use windlass_workflow::worktree::{self, Removal};
@@ -107,6 +108,44 @@ fn a_merged_worktree_goes_with_its_branch() {
     );
     assert!(!path.exists());
     assert_eq!(repository.by_hand("git branch --list 'windlass/*'"), "");
+}
+
+/// An agent may leave its branch: what it commits then is on none.
+#[test]
+fn commits_of_a_detached_head_keep_their_worktree() {
+    let repository = Repository::new();
+    let git = repository.git();
+    let tree = repository.worktree("one");
+    let path = Path::new(&tree.path);
+    write(path, "b.txt", "x");
+    by_hand(path, "git checkout -q --detach && git add -A && git commit -qm work");
+    let why = kept(worktree::remove(&git, &tree, &[]).unwrap());
+    assert_eq!(why, "1 commit of its detached head is not on any branch");
+    assert!(!worktree::can_be_saved(&git, &tree).unwrap());
+    by_hand(path, "git branch elsewhere");
+    assert_eq!(worktree::remove(&git, &tree, &[]).unwrap(), Removal::Removed);
+    assert_eq!(repository.by_hand("git show elsewhere:b.txt"), "x");
+}
+
+/// A lock keeps a worktree from being removed, not from being worked in. One that an agent has left its branch in is
+/// named.
+#[test]
+fn a_worktree_is_worked_in_on_its_own_branch_alone() {
+    let repository = Repository::new();
+    let git = repository.git();
+    let tree = repository.worktree("one");
+    let path = Path::new(&tree.path);
+    repository.by_hand(&format!("git worktree lock {}", tree.path));
+    write(path, "b.txt", "x");
+    worktree::restore(&git, &tree, &tree.base).unwrap();
+    assert!(path.join("b.txt").exists());
+    by_hand(path, "git checkout -q -b other");
+    let error = worktree::restore(&git, &tree, &tree.base).unwrap_err().to_string();
+    assert!(error.contains("is on branch `other`"), "{error}");
+    assert!(error.contains("`git checkout windlass/one` there"), "{error}");
+    by_hand(path, "git checkout -q --detach");
+    let error = worktree::restore(&git, &tree, &tree.base).unwrap_err().to_string();
+    assert!(error.contains("has a detached head"), "{error}");
 }
 
 /// A squashed branch is in its target as another commit; the journal knows its head.
@@ -244,6 +283,25 @@ fn included_files_are_copied_and_stay_ignored() {
     assert!(!worktree::commit_all(&repository.git(), path, "all").unwrap());
 }
 
+/// Another branch may have a link under the name of a file that is included.
+#[test]
+fn an_included_file_is_not_copied_through_a_link_that_leads_nowhere() {
+    let repository = Repository::new();
+    let outside = tempfile::tempdir().unwrap();
+    let new = outside.path().join("new");
+    repository.by_hand(&format!(
+        "git checkout -qb other && ln -s {} .env && git add -A && git commit -qm link && git checkout -q main",
+        new.display()
+    ));
+    repository.write(".gitignore", ".env\n");
+    repository.write(".worktreeinclude", ".env\n");
+    repository.write(".env", "KEY=1");
+    let planned = WorktreeChanged { base: repository.head("other"), ..repository.planned("one") };
+    worktree::add(&repository.git(), &planned).unwrap();
+    assert!(Path::new(&planned.path).join(".env").is_symlink());
+    assert!(!new.exists());
+}
+
 /// Unpushed commits are the default base; `fresh` takes what the remote has.
 #[test]
 fn the_base_is_the_head_or_the_remote() {
@@ -260,6 +318,18 @@ fn the_base_is_the_head_or_the_remote() {
     let (head, target) = worktree::base(&git, &Base::Head, None).unwrap();
     assert_eq!((head, target.as_deref()), (repository.head("main"), Some("main")));
     assert_eq!(worktree::base(&git, &Base::Fresh, None).unwrap().0, pushed);
+}
+
+/// A path as the address of a remote is one from where the person works.
+#[test]
+fn a_remote_beside_the_checkout_is_fetched() {
+    let repository = Repository::new();
+    repository.by_hand(
+        "git clone -q --bare . ../remote-$(basename $PWD) && git remote add origin ../remote-$(basename $PWD)",
+    );
+    let (head, _) = worktree::base(&repository.git(), &Base::Fresh, None).unwrap();
+    assert_eq!(head, repository.head("main"));
+    repository.by_hand("rm -rf ../remote-$(basename $PWD)");
 }
 
 #[test]
@@ -311,6 +381,122 @@ fn a_forged_git_file_runs_nothing() {
     let _ = worktree::remove(&repository.git(), &tree, &[]);
     assert!(!marker.exists());
     assert!(path.exists());
+}
+
+/// Settings of a repository that an agent has made inside its worktree name commands: git runs them when it looks there.
+#[test]
+fn an_embedded_repository_runs_nothing() {
+    let repository = Repository::new();
+    let git = repository.git();
+    let tree = repository.worktree("one");
+    let path = Path::new(&tree.path);
+    let marker = tempfile::tempdir().unwrap();
+    let ran = marker.path().join("ran");
+    let touch = format!("touch {}; cat", ran.display());
+    for name in ["linked", "loose"] {
+        let setup = format!(
+            "git init -q {name} && cd {name} && git config user.name A && git config user.email a@b.c
+             echo one > f && git add f && git commit -qm inner
+             git config filter.x.clean '{touch}' && git config filter.x.smudge '{touch}'
+             git config core.fsmonitor '{touch}' && echo '* filter=x' > .gitattributes
+             printf '#!/bin/sh\n{touch} < /dev/null\n' > .git/hooks/post-checkout
+             cp .git/hooks/post-checkout .git/hooks/pre-commit && chmod +x .git/hooks/*
+             touch -d 2001-01-01 f"
+        );
+        by_hand(path, &setup);
+    }
+    by_hand(
+        path,
+        "git add linked 2> /dev/null && git commit -qm 'a link'
+         printf '[submodule \"linked\"]\n\tpath = linked\n\turl = ./x\n\tignore = none\n' > .gitmodules",
+    );
+    std::fs::remove_file(&ran).unwrap_or_default();
+    write(path, "new.txt", "mine");
+    assert_eq!(worktree::left_out(&git, path).unwrap(), ["linked", "loose/"]);
+    assert!(worktree::commit_all(&git, path, "all").unwrap());
+    assert_eq!(worktree::changes(&git, path).unwrap(), ["loose/"]);
+    let changed = worktree::changed_files(&git, path, &tree.base).unwrap();
+    assert_eq!(changed, [".gitmodules", "linked", "loose/", "new.txt"]);
+    repository.by_hand("git commit -q --allow-empty -m ahead");
+    let request = windlass_workflow::merge::MergeRequest {
+        branch: &tree.branch,
+        tree: path,
+        target: "main",
+        strategy: windlass_workflow::definition::Strategy::Rebase,
+        message: "m",
+    };
+    windlass_workflow::merge::compute(&git, &request).unwrap();
+    worktree::restore(&git, &tree, &tree.base).unwrap();
+    let merged = repository.head(&tree.branch);
+    assert_eq!(
+        kept(worktree::remove(&git, &tree, std::slice::from_ref(&merged)).unwrap()),
+        "not committed: loose/"
+    );
+    by_hand(path, "rm -r loose");
+    assert!(!worktree::can_be_saved(&git, &tree).unwrap());
+    assert_eq!(
+        kept(worktree::remove(&git, &tree, &[merged]).unwrap()),
+        "submodule `linked`: it is a repository of its own"
+    );
+    assert!(!ran.exists(), "a command of an embedded repository has run");
+}
+
+/// What an agent writes into the settings of a submodule does not run either, and changes there are seen.
+#[test]
+fn a_submodule_is_looked_at_without_its_settings() {
+    let repository = Repository::new();
+    let module = Repository::new();
+    let place = module.top();
+    repository.by_hand(&format!(
+        "git -c protocol.file.allow=always submodule --quiet add {} lib && git commit -qm module",
+        place.display()
+    ));
+    let git = repository.git();
+    let tree = repository.worktree("one");
+    let path = Path::new(&tree.path);
+    let marker = tempfile::tempdir().unwrap();
+    let touch = format!("touch {}; cat", marker.path().join("ran").display());
+    by_hand(
+        &path.join("lib"),
+        &format!(
+            "git config filter.x.clean '{touch}' && git config core.fsmonitor '{touch}'
+             git config alias.rev-list '!{touch}' && echo '* filter=x' > .gitattributes
+             touch -d 2001-01-01 a.txt"
+        ),
+    );
+    assert!(!worktree::commit_all(&git, path, "all").unwrap());
+    assert_eq!(
+        kept(worktree::remove(&git, &tree, &[]).unwrap()),
+        "submodule `lib`: it has changes that are not committed"
+    );
+    by_hand(path, "rm lib/.gitattributes");
+    assert_eq!(worktree::remove(&git, &tree, &[]).unwrap(), Removal::Removed);
+    assert!(!marker.path().join("ran").exists(), "a command of the submodule has run");
+}
+
+/// An agent's `.gitmodules` would have git fetch any repository of this machine.
+#[test]
+fn only_submodules_of_the_person_are_fetched() {
+    let repository = Repository::new();
+    let (module, secret) = (Repository::new(), Repository::new());
+    secret.write("secret.txt", "secret");
+    secret.by_hand("git add -A && git commit -qm secret");
+    let add = "git -c protocol.file.allow=always submodule --quiet add";
+    repository.by_hand(&format!("{add} {} lib && git commit -qm module", module.top().display()));
+    let git = repository.git();
+    let tree = repository.worktree("one");
+    let path = Path::new(&tree.path);
+    by_hand(path, &format!("{add} {} taken && git commit -qm more", secret.top().display()));
+    let commit = by_hand(path, "git rev-parse HEAD").trim().to_owned();
+    let scratch = worktree::scratch_of(&tree.path);
+    worktree::add_scratch(&git, &scratch, &commit, &tree.base).unwrap();
+    assert!(scratch.join("lib/a.txt").exists());
+    assert!(!scratch.join("taken/secret.txt").exists());
+    let url = format!("git config -f .gitmodules submodule.lib.url {}", secret.top().display());
+    by_hand(path, &format!("{url} && git commit -qam moved"));
+    let commit = by_hand(path, "git rev-parse HEAD").trim().to_owned();
+    worktree::add_scratch(&git, &scratch, &commit, &tree.base).unwrap();
+    assert!(!scratch.join("lib").join("a.txt").exists());
 }
 
 /// Hooks of the repository do not run for our own git calls.
@@ -376,7 +562,7 @@ fn many_worktrees_do_not_hold_up_a_resume() {
     }
     let tree = repository.worktree("one");
     let begun = std::time::Instant::now();
-    worktree::restore(&repository.git(), &tree).unwrap();
+    worktree::restore(&repository.git(), &tree, &tree.base).unwrap();
     assert_eq!(worktree::list(&repository.git()).unwrap().len(), 202);
     assert!(begun.elapsed() < std::time::Duration::from_secs(10), "{:?}", begun.elapsed());
 }

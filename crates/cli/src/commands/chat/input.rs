@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io;
 
-use windlass_term::{Edited, LineEditor, TerminalStyle};
+use windlass_term::{EditOutcome, LineEditor, TerminalStyle};
 
 use super::super::keyboard::Keyboard;
 use super::super::prompt;
@@ -18,7 +18,7 @@ pub(super) enum NextLine {
 }
 
 /// Where lines come from.
-pub(super) struct Input {
+pub(super) struct ChatInput {
     /// `None` after the end.
     keyboard: Option<Keyboard>,
     editor: LineEditor,
@@ -29,7 +29,7 @@ pub(super) struct Input {
     lines: VecDeque<String>,
 }
 
-impl Input {
+impl ChatInput {
     pub(super) fn open(style: TerminalStyle) -> io::Result<Self> {
         let by_key = style.can_ask && style.can_redraw;
         let keyboard = if by_key { Keyboard::by_key()? } else { Keyboard::by_line()? };
@@ -77,7 +77,7 @@ impl Input {
 
     /// The next line while something works: the screen shows what is typed. Never ends: the end counts when the
     /// work is done.
-    pub(super) async fn meanwhile(&mut self, screen: &mut Screen) -> String {
+    pub(super) async fn next_line_during_work(&mut self, screen: &mut Screen) -> String {
         loop {
             if let Some(line) = self.lines.pop_front() {
                 return line;
@@ -87,7 +87,7 @@ impl Input {
             }
             self.read().await;
             if self.is_typed() {
-                screen.typed(&self.editor.text());
+                screen.show_typing(&self.editor.text());
             }
         }
     }
@@ -110,9 +110,9 @@ impl Input {
                 continue;
             }
             match self.editor.push(byte) {
-                Edited::Typing => {}
-                Edited::End => self.keyboard = None,
-                Edited::Line(line) => self.lines.push_back(line),
+                EditOutcome::Typing => {}
+                EditOutcome::End => self.keyboard = None,
+                EditOutcome::Line(line) => self.lines.push_back(line),
             }
         }
     }

@@ -11,7 +11,8 @@ use windlass_core::shown::shown;
 
 use super::super::{AppContext, Start, follow_up, run};
 use crate::args::ConversationArgs;
-use crate::config::{Chosen, Config, Flag};
+use crate::config::types::ModelChoice;
+use crate::config::{Config, Flag, ModelSelection};
 use crate::failure::Failure;
 use crate::wiring::{self, Project, place};
 
@@ -43,7 +44,7 @@ pub(in crate::commands) struct Opening {
     pub session: SessionId,
     /// How the session begins, where it does not exist yet.
     pub new: NewSession,
-    pub chosen: Chosen,
+    pub chosen: ModelSelection,
     pub workspace: PathBuf,
     pub share: Share,
 }
@@ -61,20 +62,24 @@ impl Opening {
         let own = app.environment.config(Path::new("/"))?.policy.profile;
         let axes = axes(args, config, own.unwrap_or(PermissionProfile::Normal));
         config.permits(axes.permission_profile)?;
-        let chosen = config.models.for_mode(axes.model_mode)?;
+        let coordinator = app.coordinator.clone().with_limits(wiring::limits(config));
+        let workspace = follow_up::real_directory(&args.workspace);
+        let directory = workspace.display().to_string();
+        let session = session(&coordinator, args, &directory)?;
+        let chosen = match config.models.for_mode(axes.model_mode) {
+            Ok(chosen) => chosen,
+            // What is continued keeps the model that it began with.
+            Err(missing) => own_model(&coordinator, session)?.ok_or(missing)?,
+        };
         follow_up::usable_model(project, &chosen)?;
         // What is configured counts by itself.
         run::budget(config, &chosen.model, args.budget)?;
-        let coordinator = app.coordinator.clone().with_limits(wiring::limits(config));
-        let workspace = follow_up::here(&args.workspace);
-        let directory = workspace.display().to_string();
         let new = NewSession {
-            added: place::added(&app.environment, &args.place.add_dir)?,
+            added: place::added_directories(&app.environment, &args.place.add_dir)?,
             cost_budget: args.budget,
             model: args.model.clone(),
             ..NewSession::new(axes, app.environment.user(), Some(directory.clone()))
         };
-        let session = session(&coordinator, args, &directory)?;
         let share = if args.share { Share::Allowed } else { Share::Alone };
         Ok(Self { coordinator, session, new, chosen, workspace, share })
     }
@@ -123,11 +128,28 @@ fn session(
     }
     if args.continues {
         return coordinator.sessions().newest_in(workspace)?.ok_or_else(|| {
-            let hint = "begin one with `windlass chat`";
+            let hint = "begin one with `windlass`";
             Failure::usage("there is no conversation of this directory to continue", hint)
         });
     }
     Ok(SessionId::new(coordinator.now()))
+}
+
+/// The model of a conversation that exists: its own, or that of its task.
+fn own_model(
+    coordinator: &Coordinator,
+    session: SessionId,
+) -> Result<Option<ModelSelection>, Error> {
+    let session = coordinator.session(session);
+    if !session.exists()? {
+        return Ok(None);
+    }
+    let of_task = match session.state()?.conversation {
+        Some(task) => coordinator.tasks().state(task)?.created.command.execution_config.model,
+        None => None,
+    };
+    let model = session.details()?.model.or(of_task);
+    Ok(model.and_then(|model| model.parse::<ModelChoice>().ok()).map(ModelSelection::from))
 }
 
 /// The axes of a new conversation: as flags say, else as configured, else as designed (MS-020). `own` is the

@@ -13,9 +13,9 @@ use windlass_core::shown::shown_line;
 use windlass_core::status::StatusReason;
 
 use super::super::interrupts::Interrupts;
-use super::super::wait::{self, Waited};
-use super::Conversation;
-use super::input::Input;
+use super::super::wait::{self, WaitOutcome};
+use super::ChatLoop;
+use super::input::ChatInput;
 use crate::failure::{self, Failure};
 use crate::show::{self, Screen, note, out, replies, task_page};
 
@@ -23,7 +23,7 @@ use crate::show::{self, Screen, note, out, replies, task_page};
 const AT_ONCE: &[&str] = &["steer", "pause", "interrupt", "stop", "cancel", "remote", "inbox"];
 
 /// How the work on a message ended.
-pub(super) enum Ended {
+pub(super) enum WorkEnd {
     /// It waits for the next message, or is over; the exit code that this would be.
     Waits(u8),
     /// It waits for an answer.
@@ -32,11 +32,11 @@ pub(super) enum Ended {
 
 /// Works on a task until it waits for the person.
 pub(super) async fn work(
-    chat: &Conversation<'_>,
+    chat: &ChatLoop<'_>,
     task: TaskId,
-    input: &mut Input,
+    input: &mut ChatInput,
     interrupts: &mut Interrupts,
-) -> Result<Ended, Failure> {
+) -> Result<WorkEnd, Failure> {
     let (tasks, style) = (chat.opening.coordinator.tasks(), chat.app.style);
     let task = tasks.root(task)?;
     let state = tasks.state(task)?;
@@ -50,8 +50,8 @@ pub(super) async fn work(
             segment(chat, task, &mut screen, &stop, (&mut *input, &mut *interrupts)).await?;
         if let Some(until) = wait::parked_until(chat.app, &result, &stop)? {
             match wait::until(chat.app, task, until, &mut screen, interrupts).await? {
-                Waited::Due => continue,
-                Waited::Interrupted | Waited::Elsewhere => {}
+                WaitOutcome::Due => continue,
+                WaitOutcome::Interrupted | WaitOutcome::Elsewhere => {}
             }
         }
         screen.clear();
@@ -61,11 +61,11 @@ pub(super) async fn work(
 
 /// One segment, to its result.
 async fn segment(
-    chat: &Conversation<'_>,
+    chat: &ChatLoop<'_>,
     task: TaskId,
     screen: &mut Screen,
     stop: &CancellationToken,
-    (input, interrupts): (&mut Input, &mut Interrupts),
+    (input, interrupts): (&mut ChatInput, &mut Interrupts),
 ) -> Result<TaskResult, Failure> {
     let coordinator = &chat.opening.coordinator;
     let from = coordinator.tasks().get(task)?.map_or(0, |row| row.last_seq);
@@ -87,15 +87,15 @@ async fn segment(
             }
             () = &mut sharing => {}
             update = feed.next(), if screen.shows_events() => match update? {
-                // Who has typed it knows it.
+                // The person who typed it knows it.
                 Update::Event(record) if is_own(chat, &record) => {}
                 Update::Event(record) => screen.event(&record),
                 Update::Preview(preview) => screen.preview(&preview),
             },
             _ = frames.tick(), if live => screen.tick(),
-            line = input.meanwhile(screen), if held.is_none() => {
+            line = input.next_line_during_work(screen), if held.is_none() => {
                 let is_typed = input.is_typed();
-                held = meanwhile(chat, line, is_typed, screen).await;
+                held = handle_line_during_work(chat, line, is_typed, screen).await;
             }
             _ = interrupts.recv() => {
                 if stop.is_cancelled() {
@@ -106,7 +106,7 @@ async fn segment(
             }
         }
     };
-    while let Some(record) = feed.committed()? {
+    while let Some(record) = feed.next_committed()? {
         screen.event(&record);
     }
     if let Some(line) = held {
@@ -116,7 +116,7 @@ async fn segment(
 }
 
 /// Whether an event is a message from this very conversation.
-fn is_own(chat: &Conversation<'_>, record: &Record) -> bool {
+fn is_own(chat: &ChatLoop<'_>, record: &Record) -> bool {
     match &record.event {
         Event::InjectionReceived(injection) => {
             injection.injection_type == InjectionType::UserMessage && injection.by == chat.user
@@ -146,14 +146,16 @@ fn drive(
                 }
             }
         }),
-        _ => driving.spawn(async move { driver.tasks().drive(task, &stopped).await }),
+        Some(Driver::Foreground) | None => {
+            driving.spawn(async move { driver.tasks().drive(task, &stopped).await })
+        }
     };
     Ok(driving)
 }
 
 /// Takes a line that came while the agent works; a line that has to wait is handed back.
-async fn meanwhile(
-    chat: &Conversation<'_>,
+async fn handle_line_during_work(
+    chat: &ChatLoop<'_>,
     line: String,
     is_typed: bool,
     screen: &mut Screen,
@@ -190,7 +192,7 @@ async fn meanwhile(
 }
 
 /// Shows what came out, and says what the conversation waits for.
-fn end(chat: &Conversation<'_>, result: &TaskResult) -> Result<Ended, Failure> {
+fn end(chat: &ChatLoop<'_>, result: &TaskResult) -> Result<WorkEnd, Failure> {
     if let Some(text) = &result.final_message {
         out(&task_page::answer(text, chat.app.style));
     }
@@ -199,14 +201,14 @@ fn end(chat: &Conversation<'_>, result: &TaskResult) -> Result<Ended, Failure> {
     if result.status == ResultStatus::BlockedUser
         && let Some(asked) = &result.hitl_request
     {
-        return Ok(Ended::Asks(asked.request_id));
+        return Ok(WorkEnd::Asks(asked.request_id));
     }
     if result.status == ResultStatus::Paused && reason == Some(StatusReason::AwaitingMessage) {
-        return Ok(Ended::Waits(0));
+        return Ok(WorkEnd::Waits(0));
     }
     let style = chat.app.style;
     for line in show::ending_lines(result, style, reason) {
         note(&line);
     }
-    Ok(Ended::Waits(failure::exit_code(result)))
+    Ok(WorkEnd::Waits(failure::exit_code(result)))
 }

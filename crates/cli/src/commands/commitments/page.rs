@@ -6,11 +6,12 @@ use windlass_core::commitment::{Commitment, Party};
 use windlass_core::shown::{shown, shown_line};
 use windlass_term::{Table, numbers};
 
+use crate::commands::tasks;
 use crate::show::{self, out};
 
-pub(super) fn print_list(rows: &[CommitmentRow], now: Timestamp) {
-    let mut table =
-        Table::new(&["COMMITMENT", "STATE", "CLAIMED BY", "EVIDENCE", "AGE", "TITLE"], &[3]);
+pub(super) fn print_list(rows: &[CommitmentRow], now: Timestamp, home: &str) {
+    let headings = ["COMMITMENT", "STATE", "CLAIMED BY", "EVIDENCE", "AGE", "PROJECT", "TITLE"];
+    let mut table = Table::new(&headings, &[3]);
     for row in rows {
         let claimed = row.claimed_by.as_ref().map(Party::to_string);
         table.row(vec![
@@ -19,6 +20,7 @@ pub(super) fn print_list(rows: &[CommitmentRow], now: Timestamp) {
             shown_line(&claimed.unwrap_or_default()),
             row.evidence_count.to_string(),
             numbers::age(row.created_at, now),
+            row.project.as_deref().map_or_else(|| "-".to_owned(), |at| tasks::directory(at, home)),
             shown_line(&row.title),
         ]);
     }
@@ -37,13 +39,13 @@ pub(super) fn print(commitment: &Commitment, now: Timestamp) {
     field("state", &state_words(commitment));
     field(
         "opened by",
-        &format!("{}, {}", commitment.opened_by, numbers::age(commitment.created_at, now)),
+        &format!("{}, {} ago", commitment.opened_by, numbers::age(commitment.created_at, now)),
     );
     if let Some(project) = &commitment.project {
         field("project", project);
     }
     if let Some(summary) = &commitment.summary {
-        field("handed in", summary);
+        field("submitted", summary);
     }
     if let (Some(verdict), Some(by)) = (commitment.verdict, &commitment.verdict_by) {
         let reason = commitment.verdict_reason.as_ref().map(|reason| format!(": {reason}"));

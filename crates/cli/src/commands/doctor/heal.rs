@@ -1,13 +1,13 @@
 //! `doctor heal`: an agent in mode `repair` works on what could not be fixed without one (MS-036).
 
 use windlass_coordinator::health::{Check, report};
-use windlass_coordinator::{Draft, Share};
+use windlass_coordinator::{Share, TaskDraft};
 use windlass_core::axes::Axes;
 use windlass_core::command::ExecutionConfig;
 use windlass_core::event::Driver;
 
 use super::{AppContext, Doctor, check, fix};
-use crate::args::Printing;
+use crate::args::PrintOptions;
 use crate::commands::drive::drive;
 use crate::failure::Failure;
 use crate::next_action;
@@ -35,7 +35,7 @@ pub(super) fn heal(app: &AppContext, args: &Doctor) -> Result<u8, Failure> {
     note(&format!("an agent works on {} problems in mode `repair`", problems.len()));
     let draft = draft(app, args, &problems)?;
     let limits = wiring::limits(&app.environment.config(&args.workspace)?);
-    let printing = Printing { json: args.json, ..Printing::default() };
+    let printing = PrintOptions { json: args.json, ..PrintOptions::default() };
     let code = app.runtime.block_on(async {
         let task = app.coordinator.clone().with_limits(limits).tasks().submit(draft).await?;
         drive(app, task, &printing).await
@@ -51,11 +51,11 @@ pub(super) fn heal(app: &AppContext, args: &Doctor) -> Result<u8, Failure> {
     Ok(if left.is_empty() { 0 } else { code.max(1) })
 }
 
-fn draft(app: &AppContext, args: &Doctor, problems: &[Check]) -> Result<Draft, Failure> {
+fn draft(app: &AppContext, args: &Doctor, problems: &[Check]) -> Result<TaskDraft, Failure> {
     let config = app.environment.config(&args.workspace)?;
     let axes = Axes::headless().for_repair();
     let choice = config.models.for_mode(axes.model_mode)?;
-    Ok(Draft {
+    Ok(TaskDraft {
         user_id: Some(app.environment.user()),
         goal: report(problems),
         constraints: Vec::new(),

@@ -1,6 +1,5 @@
 //! The parts of `plan` that deal with a plan's files: making, checking, showing and activating them.
 
-use std::fs;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
@@ -8,9 +7,9 @@ use serde_json::json;
 use windlass_coordinator::plans::{
     NewActivation, Problem, TEMPLATES, check_bookends, check_prompts, plan_blocks,
 };
-use windlass_coordinator::slash::Block;
+use windlass_coordinator::slash::{Block, Reach};
 use windlass_core::shown::{shown, shown_path};
-use windlass_skills::regular;
+use windlass_skills::{inside, regular};
 
 use super::PlanContext;
 use crate::failure::Failure;
@@ -45,7 +44,8 @@ pub(super) fn new(context: &PlanContext<'_>, name: &str, template: &str) -> Resu
         let hint = "use letters, digits, `-`, `_` and `.`, and begin with a letter or a digit";
         return Err(Failure::usage(format!("`{name}` cannot be the name of a plan"), hint));
     }
-    let path = plans.new_path(context.directory, name);
+    let (project, inner) = plans.new_place(context.directory, name);
+    let path = project.join(&inner);
     if path.exists() {
         return Err(Failure::usage(
             format!("`{}` already exists", shown_path(&path)),
@@ -57,14 +57,13 @@ pub(super) fn new(context: &PlanContext<'_>, name: &str, template: &str) -> Resu
     manifest["id"] = name.into();
     manifest["$schema"] = "./plan.schema.json".into();
     let written = || -> std::io::Result<()> {
-        let directory = path.parent().unwrap_or(context.directory);
-        fs::create_dir_all(directory)?;
-        fs::write(directory.join("plan.schema.json"), windlass_coordinator::plans::SCHEMA)?;
-        fs::write(&path, format!("{manifest:#}\n"))
+        let schema = windlass_coordinator::plans::SCHEMA;
+        inside::replace(&project, &inner.with_file_name("plan.schema.json"), schema.as_bytes())?;
+        inside::write_new(&project, &inner, format!("{manifest:#}\n").as_bytes())
     };
     written().with_context(|| format!("`{}` cannot be written", shown_path(&path)))?;
     context.print(&json!({ "name": name, "path": path, "template": template }), || {
-        vec![Block::Words { text: format!("{} is a new plan", shown_path(&path)) }]
+        vec![Block::Words { text: format!("{} is a new plan", path.display()) }]
     });
     context.note(&format!("edit it, then load what it names: windlass plan activate {name}"));
     Ok(0)
@@ -88,7 +87,7 @@ pub(super) fn list(context: &PlanContext<'_>) -> Result<u8, Failure> {
             (None, true) => "active",
             (None, false) => "",
         };
-        rows.push(vec![name.clone(), state.to_owned(), shown_path(&path), title.clone()]);
+        rows.push(vec![name.clone(), state.to_owned(), path.display().to_string(), title.clone()]);
         found.push(json!({
             "name": name, "title": title, "path": path, "active": is_active, "problem": problem,
         }));
@@ -109,7 +108,7 @@ pub(super) fn validate(context: &PlanContext<'_>, plan: Option<&str>) -> Result<
     let tasks = file.plan.tasks().count();
     let data = json!({ "valid": true, "plan": file.plan.id, "path": file.path, "tasks": tasks });
     context.print(&data, || {
-        vec![Block::Words { text: format!("{} is valid: {tasks} tasks", shown_path(&file.path)) }]
+        vec![Block::Words { text: format!("{} is valid: {tasks} tasks", file.path.display()) }]
     });
     Ok(0)
 }
@@ -129,7 +128,13 @@ pub(super) fn activate(
 ) -> Result<u8, Failure> {
     let by = context.app.environment.user();
     let plans = context.app.coordinator.plans();
-    let new = NewActivation { directory: context.directory, named: plan, by: &by, again };
+    let new = NewActivation {
+        directory: context.directory,
+        named: plan,
+        by: &by,
+        reach: Reach::Everything,
+        again,
+    };
     let activation = context.app.runtime.block_on(plans.activate(new))?;
     context.print(&activation, || activation.blocks());
     context.note("work through it with: windlass plan run");

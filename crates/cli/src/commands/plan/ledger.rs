@@ -1,7 +1,7 @@
 //! The parts of `plan` that keep issues, decisions and snapshots.
 
 use std::io::Read as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::{Map, Value, json};
@@ -11,6 +11,7 @@ use windlass_coordinator::plans::{
 };
 use windlass_coordinator::slash::Block;
 use windlass_core::planning::Severity;
+use windlass_skills::regular;
 
 use super::{PlanAction, PlanContext};
 use crate::failure::Failure;
@@ -152,14 +153,17 @@ fn given_fields(args: &SaveSnapshot) -> Result<Map<String, Value>, Failure> {
     Ok(fields)
 }
 
+/// The largest snapshot that is read.
+const MAX_SNAPSHOT_BYTES: u64 = 4 << 20;
+
 /// The four fields from a file: JSON, or a snapshot as it is kept.
-fn read_fields(path: &PathBuf) -> Result<Map<String, Value>, Failure> {
+fn read_fields(path: &Path) -> Result<Map<String, Value>, Failure> {
     let hint = "it holds failingTests, techDebt, openDecisions and nextTaskIntent";
     let place = path.display();
     let mut text = String::new();
     let read = match path.as_os_str() == "-" {
         true => std::io::stdin().read_to_string(&mut text).map(drop),
-        false => std::fs::read_to_string(path).map(|found| text = found),
+        false => regular::read_text(path, MAX_SNAPSHOT_BYTES).map(|found| text = found),
     };
     read.map_err(|error| Failure::usage(format!("`{place}` cannot be read: {error}"), hint))?;
     if text.trim_start().starts_with('{') {
@@ -177,7 +181,10 @@ fn load_snapshot(context: &PlanContext<'_>, task: Option<&str>) -> Result<u8, Fa
         if context.json {
             out_json("null");
         }
-        context.note("there is no snapshot");
+        context.note(
+            "there is no snapshot; a task of a plan leaves one when it ends, and \
+             `windlass plan save-snapshot` saves one",
+        );
         return Ok(1);
     };
     context.print(&snapshot, || snapshot_blocks(&snapshot));

@@ -7,6 +7,7 @@ use anyhow::Context as _;
 use clap::Args;
 use tokio_util::sync::CancellationToken;
 use windlass_coordinator::plans::{NewActivation, PlanRun, PlanState, PlanStatus};
+use windlass_coordinator::slash::Reach;
 use windlass_core::axes::{Axes, PermissionProfile, RunControl};
 use windlass_core::command::ExecutionConfig;
 use windlass_core::event::Driver;
@@ -32,7 +33,7 @@ pub struct RunPlan {
     /// Model to use where an agent names none: PROVIDER/NAME or script:FILE
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
-    /// How far it goes alone: manual, assisted or autonomous [default: autonomous]
+    /// How much it does on its own: manual, assisted or autonomous [default: autonomous]
     #[arg(long, value_name = "CONTROL", value_parser = one_of(RunControl::ALL, RunControl::as_str), hide_possible_values = true)]
     pub control: Option<RunControl>,
     /// What it may do without asking: restricted, normal, trusted or unrestricted
@@ -77,6 +78,7 @@ pub(super) fn run(
         axes,
         workspace: workspace.to_owned(),
         by: app.environment.user(),
+        reach: Reach::Everything,
         driver: if args.detach { Driver::Service } else { Driver::Foreground },
         session: None,
         execution_config: ExecutionConfig {
@@ -92,7 +94,8 @@ pub(super) fn run(
     let plans = app.coordinator.plans();
     if args.plan.is_some() || args.again {
         let (named, by) = (args.plan.as_deref(), run.by.as_str());
-        let new = NewActivation { directory: workspace, named, by, again: args.again };
+        let reach = Reach::Everything;
+        let new = NewActivation { directory: workspace, named, by, reach, again: args.again };
         runtime.block_on(plans.activate(new))?;
     }
     let begun = runtime.block_on(plans.begin(plans.need_active(workspace)?, run))?;
@@ -132,7 +135,7 @@ async fn drive(
                     note("stopped; continue with: windlass plan run");
                     return Ok(None);
                 }
-                note("pausing; press Ctrl-C again to stop at once");
+                note(&interrupt.words());
                 stop.cancel();
             }
         }
@@ -168,7 +171,7 @@ impl Progress {
 fn print_questions(app: &AppContext, status: &PlanStatus) -> Result<(), Failure> {
     let tasks = status.phases.iter().flat_map(|phase| &phase.tasks);
     for task in tasks.filter_map(|task| task.task_id) {
-        for asked in app.coordinator.inbox().below(task)? {
+        for asked in app.coordinator.inbox().open_in_tree(task)? {
             ask::show_question(app, &asked);
             note(&format!("\n{}", show::answer_with(&asked.row.question).join("\n")));
         }

@@ -9,16 +9,21 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use windlass_coordinator::Coordinator;
 use windlass_coordinator::skill_proposals::{Proposal, ProposalStatus, SkillPolicy};
-use windlass_core::shown::shown_line;
+use windlass_core::shown::{shown_line, shown_path};
 use windlass_server::{DraftFile, SkillDraft, SkillWriter};
 use windlass_skills::eval::cases;
-use windlass_skills::{Scope, parse_markdown};
+use windlass_skills::{Scope, inside, parse_markdown};
+use windlass_tools::workspace::repository::boundary;
+use windlass_tools::workspace::working_tree;
 
 use super::super::eval;
-use super::draft::Draft;
+use super::draft::ProposalDraft;
 use crate::Hooks;
 use crate::failure::Failure;
 use crate::wiring::{self, Environment, Load, skills};
+
+/// Characters of a commit that name it.
+const SHORT_HASH: usize = 10;
 
 /// What it takes to accept proposals.
 #[derive(Clone)]
@@ -37,28 +42,29 @@ pub struct SavedSkill {
 
 impl Accepting {
     /// What would be written; `None` while the fast model would have to write it first (MS-164).
-    pub fn known(&self, proposal: &Proposal) -> Result<Option<Draft>, Failure> {
+    pub fn find_draft(&self, proposal: &Proposal) -> Result<Option<ProposalDraft>, Failure> {
         match self.policy(proposal)? {
-            SkillPolicy::Generate => Ok(Draft::read(&self.kept(proposal))),
+            SkillPolicy::Generate => Ok(ProposalDraft::read(&self.draft_file(proposal))),
             SkillPolicy::Propose | SkillPolicy::Off => {
-                Draft::from_evidence(proposal).map(Some).map_err(|why| not_drafted(&why))
+                ProposalDraft::from_evidence(proposal).map(Some).map_err(|why| not_drafted(&why))
             }
         }
     }
 
     /// The same; the fast model writes it where the policy says so. It is kept, so that what is accepted is what was shown.
-    pub fn draft(&self, proposal: &Proposal) -> Result<Draft, Failure> {
+    pub fn draft(&self, proposal: &Proposal) -> Result<ProposalDraft, Failure> {
         if let SkillPolicy::Propose | SkillPolicy::Off = self.policy(proposal)? {
-            return Draft::from_evidence(proposal).map_err(|why| not_drafted(&why));
+            return ProposalDraft::from_evidence(proposal).map_err(|why| not_drafted(&why));
         }
         let config = self.environment.config(Path::new(&proposal.project))?;
         let chosen = config.models.for_mode(windlass_core::axes::ModelMode::Fast)?;
         let model = wiring::models::open(&config, &chosen);
         let model = model.map_err(|details| Failure::of_details(&details))?;
-        let written = wiring::runtime(Load::One)?.block_on(Draft::by_model(&*model, proposal));
+        let written =
+            wiring::runtime(Load::One)?.block_on(ProposalDraft::by_model(&*model, proposal));
         let draft =
-            written.map_err(|why| refused(&format!("the model's draft cannot be used: {why}")))?;
-        draft.keep(&self.kept(proposal)).context("the draft cannot be kept")?;
+            written.map_err(|why| unusable(&format!("the model's draft cannot be used: {why}")))?;
+        draft.keep(&self.draft_file(proposal)).context("the draft cannot be kept")?;
         Ok(draft)
     }
 
@@ -66,7 +72,7 @@ impl Accepting {
     pub fn write(
         &self,
         proposal: &Proposal,
-        draft: &Draft,
+        draft: &ProposalDraft,
         commits: bool,
     ) -> Result<SavedSkill, Failure> {
         let project = Path::new(&proposal.project);
@@ -79,10 +85,14 @@ impl Accepting {
         eval::prove(&self.environment, project, &staged, &proposal.name, &self.hooks)?;
         // Somebody may have declined it meanwhile.
         self.still_open(proposal.number)?;
-        copy(&folder, &directory)
-            .with_context(|| format!("`{}` cannot be written", directory.display()))?;
+        let cannot = || format!("`{}` cannot be written", shown_path(&directory));
+        // The directory of a project's skills is two below its own, and no link in the project leads out of that.
+        let top = directory.ancestors().nth(3).unwrap_or(&directory);
+        let inner = directory.strip_prefix(top).unwrap_or(&directory);
+        inside::make_directory(top, inner).with_context(cannot)?;
+        copy(&folder, &directory).with_context(cannot)?;
         let commit = match commits {
-            true => Some(commit(project, &directory, &proposal.name)?),
+            true => Some(commit(&self.environment, project, &directory, &proposal.name)?),
             false => None,
         };
         let words = match &commit {
@@ -113,7 +123,7 @@ impl Accepting {
         match proposal.status {
             ProposalStatus::Open => Ok(proposal),
             ProposalStatus::Accepted | ProposalStatus::Rejected => {
-                let message = format!("proposal {number} is {} already", proposal.status);
+                let message = format!("proposal {number} is already {}", proposal.status);
                 Err(Failure::usage(
                     message,
                     "`windlass skills proposals` lists those that are open",
@@ -140,7 +150,7 @@ impl Accepting {
         self.environment.data.join("proposals").join(proposal.number.to_string())
     }
 
-    fn kept(&self, proposal: &Proposal) -> PathBuf {
+    fn draft_file(&self, proposal: &Proposal) -> PathBuf {
         self.place(proposal).join(format!("{}.json", proposal.name))
     }
 
@@ -159,7 +169,11 @@ impl Accepting {
         Ok(target)
     }
 
-    fn shown(&self, proposal: &Proposal, draft: &Draft) -> Result<SkillDraft, Failure> {
+    fn skill_draft(
+        &self,
+        proposal: &Proposal,
+        draft: &ProposalDraft,
+    ) -> Result<SkillDraft, Failure> {
         let files = draft.files().into_iter();
         let files = files.map(|(path, text)| DraftFile { path: path.to_owned(), text });
         Ok(SkillDraft {
@@ -172,30 +186,30 @@ impl Accepting {
 
 /// For the page of `serve`.
 impl SkillWriter for Accepting {
-    fn known(&self, proposal: &Proposal) -> Result<Option<SkillDraft>, String> {
-        let known = self.known(proposal).map_err(said)?;
-        known.map(|draft| self.shown(proposal, &draft).map_err(said)).transpose()
+    fn find_draft(&self, proposal: &Proposal) -> Result<Option<SkillDraft>, String> {
+        let known = self.find_draft(proposal).map_err(failure_words)?;
+        known.map(|draft| self.skill_draft(proposal, &draft).map_err(failure_words)).transpose()
     }
 
     fn draft(&self, proposal: &Proposal) -> Result<SkillDraft, String> {
-        let draft = self.draft(proposal).map_err(said)?;
-        self.shown(proposal, &draft).map_err(said)
+        let draft = self.draft(proposal).map_err(failure_words)?;
+        self.skill_draft(proposal, &draft).map_err(failure_words)
     }
 
     fn accept(&self, proposal: &Proposal, commit: bool) -> Result<(), String> {
-        let known = self.known(proposal).map_err(said)?;
+        let known = self.find_draft(proposal).map_err(failure_words)?;
         let draft = known.ok_or("there is no draft")?;
-        self.write(proposal, &draft, commit).map(|_| ()).map_err(said)
+        self.write(proposal, &draft, commit).map(|_| ()).map_err(failure_words)
     }
 }
 
 /// What went wrong, and what to do next, in a sentence.
-fn said(failure: Failure) -> String {
+fn failure_words(failure: Failure) -> String {
     let hint = failure.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
     format!("{:#}{hint}", failure.error)
 }
 
-fn refused(why: &str) -> Failure {
+fn unusable(why: &str) -> Failure {
     not_drafted(&format!("nothing was written: {why}"))
 }
 
@@ -207,18 +221,18 @@ fn not_drafted(why: &str) -> Failure {
 }
 
 /// A skill that is written by a program is held to more than one that a person writes: no warning is passed over.
-fn lint(folder: &Path, draft: &Draft, name: &str) -> Result<(), Failure> {
+fn lint(folder: &Path, draft: &ProposalDraft, name: &str) -> Result<(), Failure> {
     let wrong = match parse_markdown(&draft.text, name) {
         Ok(parsed) => parsed.warning,
         Err(error) => Some(error),
     };
     if let Some(error) = wrong {
-        return Err(refused(&error.reason));
+        return Err(unusable(&error.reason));
     }
-    let (found, problems) = cases(folder);
+    let (found, problems) = cases(folder, Scope::Project);
     match (problems.first(), found.is_empty()) {
-        (Some(problem), _) => Err(refused(&problem.to_string())),
-        (None, true) => Err(refused("it has no eval case")),
+        (Some(problem), _) => Err(unusable(&problem.to_string())),
+        (None, true) => Err(unusable("it has no eval case")),
         (None, false) => Ok(()),
     }
 }
@@ -236,25 +250,24 @@ fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Commits the skill's files and nothing else; returns the commit's short hash (MS-167).
-fn commit(project: &Path, target: &Path, name: &str) -> Result<String, Failure> {
-    let git = |args: &[&str]| -> Result<String, Failure> {
-        let mut command = std::process::Command::new("git");
-        let ran =
-            command.arg("-C").arg(project).args(args).output().context("git cannot be run")?;
-        match ran.status.success() {
-            true => Ok(String::from_utf8_lossy(&ran.stdout).trim().to_owned()),
-            false => {
-                let why = String::from_utf8_lossy(&ran.stderr);
-                let message =
-                    format!("the skill is written, and git refused: {}", shown_line(why.trim()));
-                Err(Failure::usage(message, "commit it yourself"))
-            }
-        }
+/// Commits the skill's files and nothing else; returns the commit's short hash (MS-167). Nothing that the repository
+/// names runs for it: an agent can have configured it.
+fn commit(
+    environment: &Environment,
+    project: &Path,
+    target: &Path,
+    name: &str,
+) -> Result<String, Failure> {
+    let refused = |why: String| {
+        let message = format!("the skill is written, and git refused: {}", shown_line(&why));
+        Failure::usage(message, "commit it yourself")
     };
-    let path = target.display().to_string();
-    git(&["add", "--force", "--", &path])?;
+    let home = wiring::place::home(environment);
+    let top = boundary(project, home.as_deref());
+    let who = wiring::place::git_identity(environment, &top)
+        .ok_or_else(|| refused("it does not know who you are".to_owned()))?;
     let message = format!("Add the skill {name}");
-    git(&["commit", "--quiet", "--message", &message, "--only", "--", &path])?;
-    git(&["rev-parse", "--short", "HEAD"])
+    let made = working_tree::commit((&top, target), &message, &who, environment.search_path());
+    let hash = wiring::runtime(Load::One)?.block_on(made).map_err(refused)?;
+    Ok(hash.chars().take(SHORT_HASH).collect())
 }

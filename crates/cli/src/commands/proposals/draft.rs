@@ -11,6 +11,7 @@ use windlass_coordinator::skill_proposals::{EvidenceKind, Proposal};
 use windlass_core::message::{Message, Prelude};
 use windlass_core::text::one_line;
 use windlass_model::{Model, Options};
+use windlass_skills::regular;
 
 /// What the fast model is asked.
 const PROMPT: &str = include_str!("prompt.md");
@@ -22,7 +23,7 @@ const MAX_FILE_BYTES: u64 = 256 * 1024;
 
 /// A skill that is not written yet.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Draft {
+pub struct ProposalDraft {
     /// What its `SKILL.md` says.
     pub text: String,
     /// What the agent of the eval case is asked to do.
@@ -42,7 +43,7 @@ struct ModelDraft {
     grader: String,
 }
 
-impl Draft {
+impl ProposalDraft {
     /// Written from what tasks had in common. Only a command that failed and one that worked in its place can be checked
     /// without a person's or a model's judgement.
     pub fn from_evidence(proposal: &Proposal) -> Result<Self, String> {
@@ -124,8 +125,10 @@ impl Draft {
     /// The files of the project that are copied for its case.
     pub fn copies(&self, project: &Path) -> Vec<String> {
         let is_small = |name: &&String| {
-            fs::symlink_metadata(project.join(name))
-                .is_ok_and(|file| file.is_file() && file.len() <= MAX_FILE_BYTES)
+            let path = project.join(name);
+            regular::lies_in(project, &path).unwrap_or(false)
+                && fs::symlink_metadata(path)
+                    .is_ok_and(|file| file.is_file() && file.len() <= MAX_FILE_BYTES)
         };
         self.needs.iter().filter(is_small).cloned().collect()
     }
@@ -211,7 +214,7 @@ mod tests {
     /// MS-166, MS-168
     #[test]
     fn a_draft_has_instructions_and_a_case_that_checks_them() {
-        let draft = Draft::from_evidence(&proposal(EvidenceKind::Failure)).unwrap();
+        let draft = ProposalDraft::from_evidence(&proposal(EvidenceKind::Failure)).unwrap();
         insta::assert_snapshot!(format!("{}\n---\n{}", draft.text, draft.grader), @r#"
         ---
         name: learned-sh-run-tests
@@ -241,7 +244,7 @@ mod tests {
     #[test]
     fn what_no_program_can_check_is_not_drafted_without_a_model() {
         for kind in [EvidenceKind::Correction, EvidenceKind::Command, EvidenceKind::File] {
-            let why = Draft::from_evidence(&proposal(kind)).unwrap_err();
+            let why = ProposalDraft::from_evidence(&proposal(kind)).unwrap_err();
             assert!(why.contains("policy.skill_proposals"), "{why}");
         }
     }

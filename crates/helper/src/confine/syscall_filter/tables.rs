@@ -3,14 +3,14 @@
 use libc::c_long;
 
 /// A system call's name and its number on this architecture.
-pub type Call = (&'static str, c_long);
+pub type SystemCall = (&'static str, c_long);
 
 macro_rules! calls {
     ($($name:ident = $number:expr),* $(,)?) => { &[$((stringify!($name), $number)),*] };
 }
 
 /// Refused with `EPERM`.
-pub const REFUSED: &[Call] = calls![
+pub const REFUSED: &[SystemCall] = calls![
     // The file system as a whole.
     mount = libc::SYS_mount,
     umount2 = libc::SYS_umount2,
@@ -71,9 +71,9 @@ pub const REFUSED: &[Call] = calls![
 
 /// Refused with `EPERM`; only this architecture has them.
 #[cfg(target_arch = "x86_64")]
-pub const REFUSED_HERE: &[Call] = calls![iopl = libc::SYS_iopl, ioperm = libc::SYS_ioperm];
+pub const REFUSED_HERE: &[SystemCall] = calls![iopl = libc::SYS_iopl, ioperm = libc::SYS_ioperm];
 #[cfg(target_arch = "aarch64")]
-pub const REFUSED_HERE: &[Call] = &[];
+pub const REFUSED_HERE: &[SystemCall] = &[];
 
 /// `clone` with any of these makes a namespace.
 pub const NAMESPACE_FLAGS: [libc::c_int; 7] = [
@@ -123,15 +123,15 @@ pub const CREATING_FLAGS: u32 = (libc::O_CREAT | libc::O_TMPFILE & !libc::O_DIRE
 const FCHMODAT2: c_long = 452;
 
 /// Unknown to commands (`ENOSYS`): they hide their arguments behind a pointer, and C libraries have another way.
-pub const UNKNOWN: &[Call] = calls![clone3 = libc::SYS_clone3, openat2 = libc::SYS_openat2];
+pub const UNKNOWN: &[SystemCall] = calls![clone3 = libc::SYS_clone3, openat2 = libc::SYS_openat2];
 
 /// Unknown where no control group counts memory: what is written into it belongs to no process.
-pub const UNKNOWN_UNCOUNTED: &[Call] =
+pub const UNKNOWN_UNCOUNTED: &[SystemCall] =
     calls![memfd_create = libc::SYS_memfd_create, memfd_secret = libc::SYS_memfd_secret];
 
 /// Unknown on the host's own root: shared memory, semaphores and queues of the host, and older forms of calls that
 /// are answered by the init.
-pub const UNKNOWN_ON_THE_HOST: &[Call] = calls![
+pub const UNKNOWN_ON_THE_HOST: &[SystemCall] = calls![
     shmget = libc::SYS_shmget,
     shmat = libc::SYS_shmat,
     shmctl = libc::SYS_shmctl,
@@ -148,21 +148,22 @@ pub const UNKNOWN_ON_THE_HOST: &[Call] = calls![
     fchmodat2 = FCHMODAT2,
 ];
 #[cfg(target_arch = "x86_64")]
-pub const OLDER_FORMS: &[Call] =
+pub const OLDER_FORMS: &[SystemCall] =
     calls![utime = libc::SYS_utime, utimes = libc::SYS_utimes, futimesat = libc::SYS_futimesat];
 #[cfg(target_arch = "aarch64")]
-pub const OLDER_FORMS: &[Call] = &[];
+pub const OLDER_FORMS: &[SystemCall] = &[];
 
 /// Refused on the host's own root with `EPERM`: Landlock does not guard who owns a file.
-pub const REFUSED_ON_THE_HOST: &[Call] =
+pub const REFUSED_ON_THE_HOST: &[SystemCall] =
     calls![fchown = libc::SYS_fchown, fchownat = libc::SYS_fchownat, file_setattr = 469,];
 #[cfg(target_arch = "x86_64")]
-pub const OWNER_CALLS_HERE: &[Call] = calls![chown = libc::SYS_chown, lchown = libc::SYS_lchown];
+pub const OWNER_CALLS_HERE: &[SystemCall] =
+    calls![chown = libc::SYS_chown, lchown = libc::SYS_lchown];
 #[cfg(target_arch = "aarch64")]
-pub const OWNER_CALLS_HERE: &[Call] = &[];
+pub const OWNER_CALLS_HERE: &[SystemCall] = &[];
 
 /// Not supported (`EOPNOTSUPP`) on the host's own root: nor does Landlock guard attributes of files.
-pub const UNSUPPORTED_ON_THE_HOST: &[Call] = calls![
+pub const UNSUPPORTED_ON_THE_HOST: &[SystemCall] = calls![
     setxattr = libc::SYS_setxattr,
     lsetxattr = libc::SYS_lsetxattr,
     fsetxattr = libc::SYS_fsetxattr,
@@ -173,21 +174,39 @@ pub const UNSUPPORTED_ON_THE_HOST: &[Call] = calls![
     removexattrat = 466,
 ];
 
-/// Requests of `ioctl` that change attributes of a file (`FS_IOC_SETFLAGS` in both sizes, `FS_IOC_FSSETXATTR`).
-pub const ATTRIBUTE_REQUESTS: [libc::Ioctl; 3] = [0x4008_6602, 0x4004_6602, 0x401c_5820];
+/// Requests of `ioctl` that change attributes of a file, also of one that is open for reading alone.
+pub const ATTRIBUTE_REQUESTS: &[(&str, u32)] = &[
+    ("FS_IOC_SETFLAGS", 0x4008_6602),
+    ("FS_IOC32_SETFLAGS", 0x4004_6602),
+    ("FS_IOC_FSSETXATTR", 0x401c_5820),
+    ("FS_IOC_SETVERSION", 0x4008_7602),
+    ("FS_IOC32_SETVERSION", 0x4004_7602),
+    ("EXT4_IOC_SETVERSION", 0x4008_6604),
+    ("FS_IOC_ENABLE_VERITY", 0x4080_6685),
+    ("FS_IOC_SET_ENCRYPTION_POLICY", 0x800c_6613),
+    ("FAT_IOCTL_SET_ATTRIBUTES", 0x4004_7211),
+    ("BTRFS_IOC_SUBVOL_SETFLAGS", 0x4008_941a),
+];
+
+/// Empties a file by its path. Landlock guards that from its third version on.
+pub const TRUNCATE: SystemCall = ("truncate", libc::SYS_truncate);
+
+/// Flags of an open that empties a file and asks for no right to write to it: with the mode for reading, and with
+/// the one that is for neither reading nor writing.
+pub const EMPTYING_FLAGS: [libc::c_int; 2] = [libc::O_TRUNC, libc::O_TRUNC | libc::O_ACCMODE];
 
 /// Answered by the init on the host's own root, which makes the change where the task may make it.
-pub const ANSWERED_ON_THE_HOST: &[Call] = calls![
+pub const ANSWERED_ON_THE_HOST: &[SystemCall] = calls![
     fchmod = libc::SYS_fchmod,
     fchmodat = libc::SYS_fchmodat,
     utimensat = libc::SYS_utimensat,
 ];
 #[cfg(target_arch = "x86_64")]
-pub const ANSWERED_HERE: &[Call] = calls![chmod = libc::SYS_chmod];
+pub const ANSWERED_HERE: &[SystemCall] = calls![chmod = libc::SYS_chmod];
 #[cfg(target_arch = "aarch64")]
-pub const ANSWERED_HERE: &[Call] = &[];
+pub const ANSWERED_HERE: &[SystemCall] = &[];
 
-/// Where a socket's kind stands beside its flags.
+/// The calls whose argument holds a socket's kind together with its flags.
 pub const KIND_MASK: u32 = 0xf;
 
 /// Kinds of local sockets that can be given another name to send to, even when made in pairs.

@@ -11,29 +11,10 @@ fn refused(errno: c_int) -> u32 {
 }
 
 fn setup(isolation: Isolation, network: NetworkMode) -> Setup {
-    Setup {
-        isolation,
-        network,
-        uid: 0,
-        gid: 0,
-        workspace: String::new(),
-        workspace_at: String::new(),
-        workspace_alias: String::new(),
-        home: String::new(),
-        binds: Vec::new(),
-        files: Vec::new(),
-        hidden: Vec::new(),
-        memory_bytes: 0,
-        processes: 0,
-        open_files: 0,
-        file_bytes: 0,
-        scratch_bytes: 0,
-        control_group: String::new(),
-        dumpable: false,
-    }
+    Setup { isolation, network, ..Setup::for_host(String::new()) }
 }
 
-const COUNTED: Bounded = Bounded { memory: true, processes: true };
+const COUNTED: CgroupLimits = CgroupLimits { memory: true, processes: true };
 
 fn usual() -> SyscallFilter {
     filter(Isolation::Namespaces, NetworkMode::Proxy)
@@ -163,12 +144,40 @@ fn on_the_host_modes_and_times_are_asked_about_and_owners_refused() {
     let pair = |kind: i32| answer(&filter, libc::SYS_socketpair, [1, kind as u32]);
     assert_eq!(pair(libc::SOCK_STREAM | libc::SOCK_CLOEXEC), ALLOWED);
     assert_eq!(pair(libc::SOCK_DGRAM), refused(libc::EPERM));
+    for &(name, request) in ATTRIBUTE_REQUESTS {
+        let asked = [3, request];
+        assert_eq!(answer(&filter, libc::SYS_ioctl, asked), refused(libc::EPERM), "{name}");
+        assert_eq!(answer(&usual(), libc::SYS_ioctl, asked), ALLOWED, "{name}");
+    }
+}
+
+#[test]
+fn without_landlocks_guard_no_file_is_emptied() {
+    let host = setup(Isolation::Landlock, NetworkMode::Proxy);
+    for (landlock, refusal) in [(2, refused(libc::EPERM)), (3, ALLOWED)] {
+        let filter = SyscallFilter::new(&host, landlock, COUNTED);
+        assert_eq!(answer(&filter, libc::SYS_truncate, [0, 0]), refusal);
+        for &(name, number, flags_at, _) in OPEN_CALLS {
+            let open = |flags: i32| {
+                let mut arguments = [0; 4];
+                arguments[usize::from(flags_at)] = flags as u32;
+                answer(&filter, number, arguments)
+            };
+            for flags in [libc::O_RDONLY, libc::O_ACCMODE] {
+                assert_eq!(open(flags | libc::O_TRUNC | libc::O_CLOEXEC), refusal, "{name}");
+                assert_eq!(open(flags), ALLOWED, "{name}");
+            }
+            for flags in [libc::O_WRONLY, libc::O_RDWR] {
+                assert_eq!(open(flags | libc::O_TRUNC | libc::O_CREAT), ALLOWED, "{name}");
+            }
+        }
+    }
 }
 
 #[test]
 fn memory_that_nobody_counts_cannot_be_made() {
     let setup = setup(Isolation::Namespaces, NetworkMode::Proxy);
-    let uncounted = SyscallFilter::new(&setup, 6, Bounded::NOTHING);
+    let uncounted = SyscallFilter::new(&setup, 6, CgroupLimits::NOTHING);
     assert_eq!(answer(&uncounted, libc::SYS_memfd_create, [0]), refused(libc::ENOSYS));
     assert_eq!(answer(&usual(), libc::SYS_memfd_create, [0]), ALLOWED);
 }

@@ -115,5 +115,5 @@ async fn prune(
         let plan = state.read(move |coordinator| visible(coordinator, &user, only, work)).await?;
         Ok(LeftWorktrees::from(state.coordinator.workflows().prune(plan).await?))
     };
-    once.changed(&state, prune).await
+    once.change(&state, prune).await
 }

@@ -35,15 +35,18 @@ function countSeconds(root = document) {
     if (element.textContent !== text) element.textContent = text;
   }
 }
-setInterval(() => { if (!document.hidden && $("[data-since]")) countSeconds(); }, 1000);
+// Without a connection nobody knows whether it still lasts.
+setInterval(() => { if (!document.hidden && !lostSince && $("[data-since]")) countSeconds(); }, 1000);
 
 // What the page knows about its connection.
-let lostSince = null, staleSince = null;
+let lostSince = null, staleSince = null, isLeftOut = false;
 function banner() {
   const line = $("#banner");
   const text = reloadWanted ? "Windlass was updated. "
     : lostSince ? `Disconnected since ${clock.format(lostSince)}. Trying again …`
+    : isLeftOut ? `This page is not kept up to date: more than ${MAX_VIEWS} pages are open. Close some, or load it again. `
     : staleSince ? `Not up to date since ${clock.format(staleSince)}: the server could not draw this page. Trying again …` : "";
+  body.toggleAttribute("data-lost", Boolean(lostSince));
   if (line.dataset.text === text) return;
   line.dataset.text = text;
   line.textContent = text;
@@ -53,11 +56,17 @@ function banner() {
     link.textContent = "Load the page again";
     line.append(link);
   }
+  measureBanner();
 }
+// What sticks to the top sticks below it.
+function measureBanner() { document.documentElement.style.setProperty("--banner", `${$("#banner").offsetHeight}px`); }
+addEventListener("resize", measureBanner);
 let reloadWanted = false;
 let sayTimer;
-function say(text) {
+// `path` leads to what it is about.
+function say(text, path) {
   $("#said").textContent = text;
+  if (path) $("#said").append(" ", Object.assign(document.createElement("a"), { href: base + path, textContent: "See it" }));
   clearTimeout(sayTimer);
   sayTimer = setTimeout(() => { $("#said").textContent = ""; }, 6000);
 }
@@ -80,7 +89,12 @@ function applyPatch(patch) {
     element.append(template.content);
     localTimes(element);
     countSeconds(element);
-    if (old) { keepState(old, element); old.replaceWith(element); }
+    if (old) {
+      keepState(old, element);
+      const scrolled = scrollPlaces(old);
+      old.replaceWith(element);
+      restoreScroll(element, scrolled);
+    }
     else { fresh.set(id, element); added = true; }
   }
   for (const [list, ids] of Object.entries(patch.order ?? {})) {
@@ -96,6 +110,10 @@ function applyPatch(patch) {
       else parent.insertBefore(element, next);
     }
   }
+  // A reply that is complete is read out once; one that is being written would never end.
+  const replies = [...fresh.values()].map((one) => one.isConnected && $("article.reply > .md", one)).filter(Boolean);
+  if (replies.length) $("#last-reply").textContent = replies.at(-1).textContent.slice(0, 2000);
+  document.dispatchEvent(new Event("patched"));
   restoreFocus(place);
   if (patch.title !== undefined) title = patch.title;
   showCount();
@@ -117,6 +135,20 @@ function keepState(old, element) {
     same.value = field.value;
     if (field.form?.dataset.was !== undefined) same.form.dataset.was = field.form.dataset.was;
   }
+}
+// How far the reader has scrolled inside what is replaced. What shows its end counts from there, and from its top as soon as
+// the reader has left the end.
+const SCROLLED = "pre, .scroll, .output";
+const above = (one) => one.scrollHeight - one.clientHeight;
+function scrollPlaces(old) {
+  return all(SCROLLED, old).map((one) => [one.scrollLeft, one.scrollTop < 0 ? one.scrollTop + above(one) : one.scrollTop, one.scrollTop < 0]);
+}
+function restoreScroll(element, places) {
+  all(SCROLLED, element).forEach((one, at) => {
+    const [left, top, isFromEnd] = places[at] ?? [0, 0];
+    if (left) one.scrollLeft = left;
+    if (top || isFromEnd) one.scrollTop = isFromEnd ? top - above(one) : top;
+  });
 }
 // The focus stays on what does and says the same, wherever it is now. Where nothing does, it stays in the part, on no
 // button: whoever presses Enter then answers nothing that they have not seen.
@@ -141,7 +173,7 @@ function restoreFocus(place) {
   if (!part) return;
   const near = all(FOCUSABLE, part);
   const same = near.filter((one) => isSame(one, place));
-  const there = [place.focused].find((one) => part.contains(one)) ?? same[place.nth] ?? same[0]
+  const there = [place.focused].find((one) => one.isConnected) ?? same[place.nth] ?? same[0]
     ?? near.find((one) => does(one) === place.does) ?? part;
   if (there === part) part.tabIndex = -1;
   there.focus({ preventScroll: true });
@@ -167,32 +199,52 @@ addEventListener("resize", () => { if (readsEnd && $("#log")) scrollTo(0, docume
 
 // The number of open questions, in the title and in the icon.
 let title = pageTitle.replace(/ · Windlass$/, "");
-let lastCount = null;
+let known = null;
+// The notifications of this tab, by the question of each.
+const notices = new Map();
 function showCount() {
+  const open = JSON.parse($("[data-open]")?.dataset.open ?? "[]");
   const count = Number($("[data-count]")?.dataset.count ?? 0);
   document.title = `${count ? `(${count}) ` : ""}${title} · Windlass`;
-  if (count === lastCount) return;
   const icon = $("#icon");
+  const state = $("[data-state]")?.dataset.state;
   icon.dataset.plain ??= icon.href;
-  icon.href = count ? badgeIcon() : icon.dataset.plain;
-  if (lastCount !== null && count > lastCount) notify(count);
-  if (!count) { notice?.close(); notice = null; }
-  lastCount = count;
+  const wanted = `${count} ${state}`;
+  if (icon.dataset.shown !== wanted) icon.href = count ? badgeIcon(count) : STATES[state] ? stateIcon(state) : icon.dataset.plain;
+  icon.dataset.shown = wanted;
+  const ids = open.map(([id]) => id);
+  const fresh = known ? open.filter(([id]) => !known.includes(id)) : [];
+  known = ids;
+  for (const id of notices.keys()) if (!ids.includes(id)) closeNotice(id);
+  if (!fresh.length) return;
+  $("#news").textContent = `A question waits: ${fresh.map(([, goal]) => goal).join("; ")}`;
+  fresh.forEach(notify);
 }
-function badgeIcon() {
-  const svg = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24"><g fill="none" stroke="#1d5f8a" stroke-width="2.4" stroke-linecap="round"><circle cx="12" cy="12" r="5"/><path d="M12 2v5M12 17v5M2 12h5M17 12h5"/></g><circle cx="18" cy="6" r="6" fill="#c25a00"/></svg>`;
+// How the task of a page stands, as a dot; a number of questions comes before it.
+const STATES = { info: "#2f8fd0", good: "#1c8a4a", warn: "#b04a00", bad: "#c0392b" };
+function stateIcon(state) { return drawnIcon(`<circle cx="18" cy="18" r="6" fill="${STATES[state]}" stroke="#fff" stroke-width="1.5"/>`); }
+function badgeIcon(count) {
+  const words = count > 99 ? "99+" : String(count);
+  return drawnIcon(`<rect x="${words.length > 1 ? 2 : 8}" y="8" width="${words.length > 1 ? 22 : 16}" height="16" rx="5" fill="#b04a00"/><text x="${words.length > 1 ? 13 : 16}" y="21" font-family="sans-serif" font-weight="700" font-size="${words.length > 2 ? 11 : 14}" text-anchor="middle" fill="#fff">${words}</text>`);
+}
+function drawnIcon(badge) {
+  const svg = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24"><g fill="none" stroke="#1d5f8a" stroke-width="2.4" stroke-linecap="round"><circle cx="12" cy="12" r="5"/><path d="M12 2v5M12 17v5M2 12h5M17 12h5"/></g>${badge}</svg>`;
   return `data:image/svg+xml,${encodeURIComponent(svg)}`;
 }
-// Only when no page is seen: whoever looks at one sees the question. It goes when the questions are answered, wherever.
-let notice = null;
-function notify(count) {
+// Only when no page is seen: whoever looks at one sees the question. It goes when its question is answered, wherever, or
+// when a page is seen.
+function notify([id, body]) {
   const wanted = store("notify") === "1" && "Notification" in window && Notification.permission === "granted";
   if (!wanted || !isLeader || anyInSight()) return;
-  const goal = $("[data-count]")?.dataset.newest ?? "";
-  const body = count === 1 ? goal : `${goal}, and ${count - 1} more`;
-  notice = new Notification("Windlass waits for you", { body, tag: "windlass" });
-  notice.onclick = () => { focus(); location.href = `${base}/inbox`; notice.close(); };
+  const notice = new Notification("Windlass waits for you", { body, tag: `windlass-${id}` });
+  notice.onclick = () => { focus(); location.href = `${base}/inbox`; };
+  notices.set(id, notice);
 }
+function closeNotice(id) {
+  notices.get(id)?.close();
+  notices.delete(id);
+}
+function closeNotices() { [...notices.keys()].forEach(closeNotice); }
 for (const button of all("[data-notify]")) {
   if (!("Notification" in window)) continue;
   button.hidden = false;
@@ -218,15 +270,22 @@ const channel = "BroadcastChannel" in window ? new BroadcastChannel("windlass") 
 const tab = Math.random().toString(36).slice(2);
 let isLeader = false, source = null, heard = 0, watchdog = null, release = null, retryMs = 500;
 const others = new Map();
+// The server keeps so many pages of a browser up to date.
+const MAX_VIEWS = 20;
 function shown() {
   const now = Date.now();
   for (const [id, one] of others) if (now - one.at > 30_000) others.delete(id);
-  return [...new Set([view, ...[...others.values()].map((one) => one.view)])].slice(0, 20);
+  const views = [...new Set([view, ...[...others.values()].map((one) => one.view)])];
+  tell("shown", views.slice(0, MAX_VIEWS));
+  return views.slice(0, MAX_VIEWS);
 }
 function take(message) {
   if (message.kind === "hello") {
     lostSince = staleSince = null;
     reloadWanted = message.data.version !== version;
+    banner();
+  } else if (message.kind === "shown") {
+    isLeftOut = !message.data.includes(view);
     banner();
   } else if (message.kind === "lost") {
     lostSince ??= new Date();
@@ -237,8 +296,13 @@ function take(message) {
     staleSince = message.kind === "stale" ? staleSince ?? new Date() : null;
     banner();
   } else if (message.kind === "gone") {
-    location.href = `${base}/login`;
+    signInAgain();
   }
+}
+// The login page leads back to this one.
+function signInAgain() {
+  const here = location.pathname.slice(base.length) + location.search + location.hash;
+  location.href = `${base}/login?to=${encodeURIComponent(here)}`;
 }
 function tell(kind, data) {
   const message = { kind, data };
@@ -297,6 +361,7 @@ if (channel) {
     if (message.kind === "show") {
       const known = others.get(message.tab)?.view;
       others.set(message.tab, { view: message.view, at: Date.now(), seen: message.seen });
+      if (message.seen) closeNotices();
       if (isLeader && (known !== message.view || message.again)) connect();
     } else if (message.kind === "bye") {
       others.delete(message.tab);
@@ -315,7 +380,7 @@ function wake() {
   if (isLeader) connect();
   else announce(true);
 }
-document.addEventListener("visibilitychange", () => { if (document.hidden) announce(false); else wake(); });
+document.addEventListener("visibilitychange", () => { if (document.hidden) announce(false); else { closeNotices(); wake(); } });
 addEventListener("online", wake);
 addEventListener("offline", () => { if (source) fail(source); else if (isLeader) tell("lost"); });
 addEventListener("pageshow", (event) => { if (event.persisted) { seek(); announce(true); } });
@@ -324,12 +389,16 @@ document.addEventListener("resume", () => { seek(); announce(true); });
 addEventListener("pagehide", () => { channel?.postMessage({ kind: "bye", tab }); stopLeading(); });
 
 // Requests. Every change is JSON with a header that only this script adds.
-async function request(method, path, data) {
+// `sender` is what was pressed or sent: pressed again because the answer was lost, the change has one effect.
+async function request(method, path, data, sender) {
   const headers = { "x-windlass": "1", accept: "application/json" };
-  if (data !== undefined) headers["content-type"] = "application/json";
-  const answer = await fetch(path.startsWith(`${base}/`) ? path : base + path, { method, headers, body: data === undefined ? undefined : JSON.stringify(data), keepalive: method === "PUT" });
-  if (answer.status === 401) { location.href = `${base}/login`; throw new Error("Signed out"); }
+  const body = data === undefined ? undefined : JSON.stringify(data);
+  if (body) headers["content-type"] = "application/json";
+  if (sender) headers["idempotency-key"] = keyOf(sender, `${method} ${path} ${body}`);
+  const answer = await fetch(path.startsWith(`${base}/`) ? path : base + path, { method, headers, body, keepalive: method === "PUT" });
   const text = await answer.text();
+  if (sender) keys.delete(sender);
+  if (answer.status === 401) { signInAgain(); throw new Error("Signed out"); }
   let said = null;
   try { said = text ? JSON.parse(text) : null; } catch { said = null; }
   if (!answer.ok) {
@@ -338,8 +407,20 @@ async function request(method, path, data) {
   }
   return said;
 }
-const post = (path, data = {}) => request("POST", path, data);
+// The keys of changes that no answer has come to, each for one request.
+const keys = new WeakMap();
+function keyOf(sender, sent) {
+  if (keys.get(sender)?.sent !== sent) {
+    // `randomUUID` is only there with TLS or on the machine itself.
+    const bytes = [...crypto.getRandomValues(new Uint8Array(16))];
+    keys.set(sender, { sent, key: bytes.map((byte) => byte.toString(16).padStart(2, "0")).join("") });
+  }
+  return keys.get(sender).key;
+}
+const post = (path, data = {}, sender) => request("POST", path, data, sender);
 async function during(button, work) {
+  // What went wrong before is over as soon as it is tried again.
+  say("");
   if (button && button === document.activeElement) pressed = button;
   if (button) button.disabled = true;
   try { return await work(); }
@@ -353,29 +434,42 @@ async function during(button, work) {
   }
 }
 document.addEventListener("click", (event) => {
+  // The panel of the mode closes as a menu does.
+  for (const panel of all("details.mode[open]")) if (!panel.contains(event.target)) panel.open = false;
   const button = event.target.closest("[data-post]");
   if (button) {
     return void during(button, async () => {
       const data = JSON.parse(button.dataset.body || "{}");
-      const said = await request(button.dataset.method ?? "POST", button.dataset.post, data ?? undefined);
+      const said = await request(button.dataset.method ?? "POST", button.dataset.post, data ?? undefined, button);
       if (button.dataset.then) location.href = button.dataset.then;
       else if (said?.message) say(said.message);
       else if (said?.blocks) say(words(said.blocks));
     });
   }
-  const copy = event.target.closest("[data-copy]");
-  if (copy) return void navigator.clipboard?.writeText(copy.dataset.copy).then(() => say("Copied"), () => say("The browser does not allow it."));
+  const copy = event.target.closest("[data-copy], [data-copy-from]");
+  if (copy) return void navigator.clipboard?.writeText(copy.dataset.copy ?? $(copy.dataset.copyFrom).textContent).then(() => say("Copied"), () => say("The browser does not allow it."));
   const toggle = event.target.closest("[data-toggle-side]");
   if (toggle) {
     const open = $(".session").classList.toggle("show-side");
     request("PUT", `/drafts/${toggle.dataset.toggleSide}`, { text: open ? "open" : "" }).catch(() => {});
   }
 });
+document.addEventListener("keydown", (event) => {
+  const panel = event.key === "Escape" && $("details.mode[open]");
+  if (!panel) return;
+  panel.open = false;
+  $("summary", panel).focus();
+});
 document.addEventListener("submit", (event) => {
   const form = event.target;
   if (form.dataset.change) {
     event.preventDefault();
     return void during($("button", form), () => saveChange(form));
+  }
+  if (form.dataset.reason) {
+    event.preventDefault();
+    const reason = form.elements.text.value.trim();
+    return void (reason && during($("button", form), () => post(form.dataset.reason, { reason }, form)));
   }
   if (!form.dataset.answer) return;
   event.preventDefault();
@@ -384,7 +478,7 @@ document.addEventListener("submit", (event) => {
   if (!text && !deny) return;
   const answer = deny ? (text ? `Deny: ${text}` : "Deny") : text;
   during($("button", form), async () => {
-    await post(`/v1/questions/${form.dataset.answer}/answer`, { answer });
+    await post(`/v1/questions/${form.dataset.answer}/answer`, { answer }, form);
     form.reset();
   });
 });
@@ -393,7 +487,7 @@ document.addEventListener("submit", (event) => {
 async function saveChange(form) {
   const { text } = form.elements;
   try {
-    await request("PATCH", form.dataset.change, { text: text.value, was: form.dataset.was });
+    await request("PATCH", form.dataset.change, { text: text.value, was: form.dataset.was }, form);
   } catch (error) {
     if (error.kind !== "message-changed") throw error;
     const [, list, id] = form.dataset.change.match(/(.*)\/(.*)/);
@@ -411,15 +505,23 @@ const make = (tag, properties = {}, children = []) => {
   element.append(...children);
   return element;
 };
+// Characters that hide, or that reorder what stands beside them, are shown as the server shows them.
+const HIDDEN = /[\0-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
+const visible = (text) => text.replace(HIDDEN, (one) => `\\u{${one.codePointAt(0).toString(16).toUpperCase()}}`);
+// What stands between two backticks is code, as the server draws it; one backtick alone is a letter.
+function withCode(text) {
+  const parts = visible(text).split("`");
+  return parts.map((part, at) => (at % 2 === 0 ? part : at + 1 < parts.length ? make("code", { textContent: part }) : `\`${part}`));
+}
 function words(blocks) { return blocks.map((block) => block.text ?? "").join(" ").trim() || "Done"; }
 function drawBlock(block) {
-  const cells = (row, tag) => row.map((text) => make(tag, { textContent: text }));
+  const cells = (row, tag) => row.map((text) => make(tag, {}, withCode(text)));
   const rows = (all) => all.map((row) => make("tr", {}, cells(row, "td")));
   switch (block.block) {
-    case "heading": return make("h3", { textContent: block.text });
-    case "fields": return make("dl", { className: "facts" }, block.fields.flatMap((one) => [make("dt", { textContent: one.name }), make("dd", { textContent: one.value })]));
+    case "heading": return make("h3", { textContent: visible(block.text) });
+    case "fields": return make("dl", { className: "facts" }, block.fields.flatMap((one) => [make("dt", {}, withCode(one.name)), make("dd", {}, withCode(one.value))]));
     case "table": return make("table", {}, [make("thead", {}, [make("tr", {}, cells(block.headings, "th"))]), make("tbody", {}, rows(block.rows))]);
-    default: return make("p", { textContent: block.text ?? "" });
+    default: return make("p", {}, withCode(block.text ?? ""));
   }
 }
 
@@ -429,14 +531,14 @@ showCount();
 // Where the places and tabs do not fit, the current one is in sight.
 function showCurrent() {
   for (const one of all(".places [aria-current], .tabs [aria-current]")) {
-    const bar = one.closest(".places, .tabs");
+    const bar = one.closest(".places ul, .tabs");
     const [at, room] = [one.getBoundingClientRect(), bar.getBoundingClientRect()];
     bar.scrollLeft += at.left - room.left - (room.width - at.width) / 2;
   }
 }
 addEventListener("resize", showCurrent);
 if ($("#log") && !location.hash) scrollTo(0, document.documentElement.scrollHeight);
-// Whoever looks at a page need not be told elsewhere. Said often enough that it is never an old truth.
+// Whoever looks at a page need not be told elsewhere. Repeated often enough never to be stale.
 function saySeen() { if (!document.hidden) request("PUT", "/seen", {}).catch(() => {}); }
 // The first picture comes first. A page that is not seen has none.
 function afterPaint(work) {

@@ -16,29 +16,46 @@ if (composer) {
   composer.addEventListener("submit", (event) => {
     event.preventDefault();
     const text = message.value.trim();
-    if (!text) return;
+    if (!text) {
+      if (attached.length) say("Write something with it.");
+      return;
+    }
     const pictures = attached.map(({ name, data }) => ({ name, data }));
     during($("button[type=submit]", composer), async () => {
       const now = event.submitter?.name === "now";
       if (session && isCommand(text)) {
-        const reply = await post(`/v1/sessions/${session}/commands`, { line: text });
+        const reply = await post(`/v1/sessions/${session}/commands`, { line: text }, composer);
         showReply(reply.blocks);
         clear();
       } else if (session) {
-        // While a task works, a message waits for its end, unless it is to be read at once.
-        const waits = $("[data-busy]") && !now && !pictures.length;
-        await post(`/v1/sessions/${session}/${waits ? "queue" : "messages"}`, waits ? { text } : { text, pictures });
+        await sendMessage({ text, pictures }, now);
         showReply(null);
         clear();
         if (now) say("Sent. The agent reads it before its next step.");
         scrollTo({ top: document.documentElement.scrollHeight });
       } else {
-        const made = await post("/v1/tasks", { ...goal(text), pictures });
+        const made = await post("/v1/tasks", { ...goal(text), pictures }, composer);
         clear();
         location.href = `${base}/sessions/${made.session_id}`;
       }
     });
   });
+  // Where a message goes is decided once: sent again because its answer was lost, it goes there too, whatever the task
+  // does meanwhile.
+  let tried = null;
+  const sendMessage = async (data, now) => {
+    const draft = JSON.stringify([data, now]);
+    // While a task works, a message waits for its end, unless it is to be read at once.
+    const place = $("[data-busy]") && !now ? "queue" : "messages";
+    if (tried?.draft !== draft) tried = { draft, place };
+    try {
+      await post(`/v1/sessions/${session}/${tried.place}`, data, composer);
+    } catch (error) {
+      if (!(error instanceof TypeError)) tried = null;
+      throw error;
+    }
+    tried = null;
+  };
   // What a slash command answers, until the next message.
   const showReply = (blocks) => {
     const place = $("#reply");
@@ -48,19 +65,35 @@ if (composer) {
   };
   const isCommand = (text) => {
     const name = /^\/(\S+)/.exec(text)?.[1];
-    return items.some((item) => item.dataset.name === name);
+    return items.some((item) => item.dataset.name === name && item.dataset.skill === undefined);
   };
   const list = $("#completions");
   const items = list ? all("li", list) : [];
   const fitting = () => items.filter((item) => !item.hidden);
-  const select = (item) => items.forEach((one) => one.setAttribute("aria-selected", String(one === item)));
+  items.forEach((item, at) => { item.id = `completion-${at}`; });
+  const select = (item, among = items) => {
+    among.forEach((one) => one.setAttribute("aria-selected", String(one === item)));
+    item?.scrollIntoView({ block: "nearest" });
+    describeList();
+  };
+  // While a list is open, the field is one that chooses from it.
+  const describeList = () => {
+    const open = [list, $("#files")].find((one) => one && !one.hidden);
+    const chosen = open && all("li", open).find((item) => !item.hidden && item.getAttribute("aria-selected") === "true");
+    const states = { role: open && "combobox", "aria-autocomplete": open && "list", "aria-expanded": open && "true", "aria-controls": open?.id, "aria-activedescendant": chosen?.id };
+    for (const [name, value] of Object.entries(states)) {
+      if (value) message.setAttribute(name, value);
+      else message.removeAttribute(name);
+    }
+  };
+  const show = (which, isOpen) => { which.hidden = !isOpen; describeList(); };
   const complete = () => {
     const typed = /^\/(\S*)$/.exec(message.value);
     for (const item of items) item.hidden = !typed || !item.dataset.name.startsWith(typed[1]);
     if (list) list.hidden = !fitting().length;
     select(fitting()[0]);
   };
-  const choose = (item) => { message.value = `/${item.dataset.name} `; list.hidden = true; message.focus(); grow(); keepDraft(); };
+  const choose = (item) => { message.value = `/${item.dataset.name} `; show(list, false); message.focus(); grow(); keepDraft(); };
   message.addEventListener("input", complete);
   list?.addEventListener("mousedown", (event) => { event.preventDefault(); const item = event.target.closest("li"); if (item) choose(item); });
   message.addEventListener("keydown", (event) => {
@@ -70,7 +103,7 @@ if (composer) {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     const exact = message.value === `/${shown[index]?.dataset.name}`;
     if (step) select(shown[(index + step + shown.length) % shown.length]);
-    else if (event.key === "Escape") list.hidden = true;
+    else if (event.key === "Escape") show(list, false);
     else if (event.key === "Tab" || (event.key === "Enter" && !exact)) choose(shown[index]);
     else return;
     event.preventDefault();
@@ -101,6 +134,7 @@ if (composer) {
     reader.readAsDataURL(blob);
   });
   const attach = (files) => during(null, async () => {
+    if ([...files].some((one) => !one.type.startsWith("image/"))) say("Only pictures can be attached.");
     for (const file of [...files].filter((one) => one.type.startsWith("image/"))) {
       if (attached.length >= PICTURES) throw new Error(`At most ${PICTURES} pictures.`);
       const blob = file.size > PICTURE_BYTES ? await smaller(file) : file;
@@ -110,15 +144,17 @@ if (composer) {
   });
   $("#pictures")?.addEventListener("change", (event) => { attach(event.target.files); event.target.value = ""; });
   message.addEventListener("paste", (event) => { if (event.clipboardData.files.length) { event.preventDefault(); attach(event.clipboardData.files); } });
-  composer.addEventListener("dragover", (event) => event.preventDefault());
-  composer.addEventListener("drop", (event) => { event.preventDefault(); attach(event.dataTransfer.files); });
+  // Text that is dropped is the browser's to write.
+  const hasFiles = (event) => event.dataTransfer.types.includes("Files");
+  composer.addEventListener("dragover", (event) => { if (hasFiles(event)) event.preventDefault(); });
+  composer.addEventListener("drop", (event) => { if (hasFiles(event)) { event.preventDefault(); attach(event.dataTransfer.files); } });
   // Files of the session's directory, after an @.
   const files = $("#files");
   let filesTimer;
   const fileWord = () => /(^|\s)@(\S*)$/.exec(message.value.slice(0, message.selectionStart));
   const chooseFile = (name) => {
     const word = fileWord();
-    files.hidden = true;
+    show(files, false);
     if (!word) return;
     const end = message.selectionStart;
     message.setRangeText(`${name}${name.endsWith("/") ? "" : " "}`, end - word[2].length, end, "end");
@@ -128,17 +164,17 @@ if (composer) {
   };
   const findFiles = async () => {
     const word = fileWord();
-    if (!word) { files.hidden = true; return; }
+    if (!word) return show(files, false);
     const found = await request("GET", `/v1/sessions/${session}/files?q=${encodeURIComponent(word[2])}`).catch(() => null);
     if (fileWord()?.[2] !== word[2]) return;
     const names = found?.files ?? [];
     files.replaceChildren(...names.slice(0, 8).map((name, index) => {
-      const item = make("li", { textContent: name });
+      const item = make("li", { id: `file-${index}`, textContent: name });
       item.setAttribute("role", "option");
       item.setAttribute("aria-selected", String(index === 0));
       return item;
     }));
-    files.hidden = !names.length;
+    show(files, names.length > 0);
   };
   if (files) {
     message.addEventListener("input", () => { clearTimeout(filesTimer); filesTimer = setTimeout(findFiles, 120); });
@@ -148,8 +184,8 @@ if (composer) {
       const options = all("li", files);
       const index = options.findIndex((item) => item.getAttribute("aria-selected") === "true");
       const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-      if (step) options.forEach((item, at) => item.setAttribute("aria-selected", String(at === (index + step + options.length) % options.length)));
-      else if (event.key === "Escape") files.hidden = true;
+      if (step) select(options[(index + step + options.length) % options.length], options);
+      else if (event.key === "Escape") show(files, false);
       else if (event.key === "Tab" || event.key === "Enter") chooseFile(options[index].textContent);
       else return;
       event.preventDefault();
@@ -160,7 +196,9 @@ if (composer) {
     const given = Object.fromEntries(new FormData(composer));
     const wanted = { goal: text };
     if (given.workspace) wanted.workspace = given.workspace;
-    if (given.profile || given.mode) wanted.axes = { ...(given.profile && { permissionProfile: given.profile }), ...(given.mode && { workMode: given.mode }) };
+    const axes = { workMode: given.mode, permissionProfile: given.profile, modelMode: given.model };
+    const chosen = Object.entries(axes).filter(([, value]) => value);
+    if (chosen.length) wanted.axes = Object.fromEntries(chosen);
     if (given.budget) wanted.budget_usd = Number(given.budget);
     return wanted;
   };

@@ -54,7 +54,7 @@ function actions() {
   const add = (group, label, run, key) => found.push({ group, label, run, key });
   for (const button of all("main [data-post]:not(:disabled)")) {
     const within = button.closest(".question, .row, .queued, .panel");
-    if (within && !within.matches(".question")) continue;
+    if (button.offsetParent === null || (within && !within.matches(".question"))) continue;
     const label = button.textContent.trim();
     add(within ? "Answer" : "This page", label, () => button.click());
   }
@@ -146,7 +146,9 @@ document.addEventListener("keydown", (event) => {
     event.preventDefault();
     return palette();
   }
-  const writes = event.target.closest("input, textarea, select, [contenteditable], dialog");
+  // A dialog that was closed keeps the focus until the browser draws next.
+  const isClosed = event.target.closest("dialog:not([open])");
+  const writes = !isClosed && event.target.closest("input, textarea, select, [contenteditable], dialog");
   if (writes || event.ctrlKey || event.metaKey || event.altKey) return;
   const key = KEYS[event.key];
   if (!key) return;

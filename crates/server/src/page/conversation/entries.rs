@@ -77,9 +77,18 @@ pub struct Call {
     pub check: Option<RiskCheck>,
     pub started_at: Option<Timestamp>,
     pub outcome: Option<Outcome>,
+    /// Whether its task has ended without a result of it.
+    pub is_abandoned: bool,
     pub duration_ms: u64,
     /// Who was asked, and said what.
     pub answered: Option<Answer>,
+}
+
+impl Call {
+    /// Whether it has started, and may still come to a result.
+    pub fn is_running(&self) -> bool {
+        self.started_at.is_some() && self.outcome.is_none() && !self.is_abandoned
+    }
 }
 
 /// A question in the conversation.
@@ -120,7 +129,13 @@ impl Entry {
         match &self.body {
             Body::Call(call) => call.id.to_string(),
             Body::Question(asking) => asking.question.id.to_string(),
-            _ => format!("e{}", self.pos),
+            Body::Said { .. }
+            | Body::Reply(_)
+            | Body::Note { .. }
+            | Body::Failure(_)
+            | Body::Deliverable(_)
+            | Body::SubAgent { .. }
+            | Body::Ended(_) => format!("e{}", self.pos),
         }
     }
 }
@@ -156,6 +171,8 @@ pub(super) fn control_words(control: &Control) -> Option<String> {
         Control::Unwatch { .. } => Some("No longer watched by a schedule".to_owned()),
         Control::Grant { rule } => Some(format!("Allowed in this session: {rule}")),
         Control::ChangeAxes { .. }
+        // Its words are shown as what was said.
+        | Control::Steer { .. }
         | Control::Pause
         | Control::Interrupt
         | Control::Resume

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 use windlass_core::message::{Finish, Usage};
-use windlass_model::script::Scripted;
+use windlass_model::script::ScriptedReply;
 
 use super::{Made, RequestFacts, call_id, made, parts};
 use crate::model_server::seal;
 
-pub(super) fn stream(reply: &Scripted, asked: &RequestFacts<'_>) -> Vec<Vec<u8>> {
+pub(super) fn stream(reply: &ScriptedReply, asked: &RequestFacts<'_>) -> Vec<Vec<u8>> {
     let usage = reply.usage(asked.bytes);
     let message = json!({
         "id": "msg_1", "type": "message", "role": "assistant", "model": asked.model,
@@ -58,7 +58,7 @@ fn block(part: &Made<'_>, asked: &RequestFacts<'_>) -> (Value, Vec<Value>) {
     }
 }
 
-pub(super) fn whole(reply: &Scripted, asked: &RequestFacts<'_>) -> Value {
+pub(super) fn whole(reply: &ScriptedReply, asked: &RequestFacts<'_>) -> Value {
     let content = made(reply).into_iter().map(|part| match part {
         Made::Redacted(data) => json!({"type": "redacted_thinking", "data": data}),
         Made::Thought(text) => {

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 use windlass_core::message::{Finish, Usage};
-use windlass_model::script::Scripted;
+use windlass_model::script::ScriptedReply;
 
 use super::{Made, RequestFacts, call_id, made, parts};
 
-pub(super) fn stream(reply: &Scripted, asked: &RequestFacts<'_>) -> Vec<Vec<u8>> {
+pub(super) fn stream(reply: &ScriptedReply, asked: &RequestFacts<'_>) -> Vec<Vec<u8>> {
     let chunk = |choices: Value, usage: Value| {
         let body = json!({
             "id": "chatcmpl-1",
@@ -52,7 +52,7 @@ pub(super) fn stream(reply: &Scripted, asked: &RequestFacts<'_>) -> Vec<Vec<u8>>
     chunks
 }
 
-pub(super) fn whole(reply: &Scripted, asked: &RequestFacts<'_>) -> Value {
+pub(super) fn whole(reply: &ScriptedReply, asked: &RequestFacts<'_>) -> Value {
     let call = |(index, call)| {
         let id = call_id(index, call, asked);
         let function = json!({"name": call.name, "arguments": call.arguments});

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 use windlass_core::message::{Finish, Usage};
-use windlass_model::script::Scripted;
+use windlass_model::script::ScriptedReply;
 
 use super::{Made, RequestFacts, call_id, made, parts};
 use crate::model_server::seal;
 
-pub(super) fn stream(reply: &Scripted, asked: &RequestFacts<'_>) -> Vec<Vec<u8>> {
+pub(super) fn stream(reply: &ScriptedReply, asked: &RequestFacts<'_>) -> Vec<Vec<u8>> {
     let mut events = vec![
         json!({"type": "response.created", "response": response(asked, "in_progress")}),
         json!({"type": "response.in_progress", "response": response(asked, "in_progress")}),
@@ -26,7 +26,7 @@ pub(super) fn stream(reply: &Scripted, asked: &RequestFacts<'_>) -> Vec<Vec<u8>>
     numbered.collect()
 }
 
-pub(super) fn whole(reply: &Scripted, asked: &RequestFacts<'_>) -> Value {
+pub(super) fn whole(reply: &ScriptedReply, asked: &RequestFacts<'_>) -> Value {
     let (status, reason) = match reply.finish() {
         Finish::Stop | Finish::ToolCalls => ("completed", None),
         Finish::Length => ("incomplete", Some("max_output_tokens")),

@@ -2,13 +2,13 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use windlass_core::commitment::Order;
+use windlass_core::commitment::{Order, Verdict};
 use windlass_core::contract::Review;
 use windlass_core::outcome::{Fact, Outcome};
 use windlass_core::policy::{Class, Risk};
 use windlass_core::tool_name;
 
-use super::{order, prepared, signature};
+use super::{order, prepare_change, signature};
 use crate::builtin::Builtin;
 use crate::tool::{Call, Category, Prepared, ToolContext};
 
@@ -31,11 +31,17 @@ impl Builtin for Approve {
     const MIN_CLASS: (Class, Risk) = (Class::Ledger, Risk::Low);
     const ALIASES: &'static [&'static str] = &["mentu_approve"];
 
-    fn prepare(context: ToolContext, call: Call, given: Arguments) -> Result<Prepared, Outcome> {
-        let reason = given.reason.unwrap_or_default();
-        match judged_task(&call, &given.commitment)? {
-            true => verdict(&call, true, reason),
-            false => order(context, call, &given.commitment, Order::Approve(reason), "approves"),
+    fn prepare(
+        context: ToolContext,
+        call: Call,
+        arguments: Arguments,
+    ) -> Result<Prepared, Outcome> {
+        let reason = arguments.reason.unwrap_or_default();
+        match judged_task(&call, &arguments.commitment)? {
+            true => verdict(&call, Verdict::Approved, reason),
+            false => {
+                order(context, call, &arguments.commitment, Order::Approve(reason), "approves")
+            }
         }
     }
 }
@@ -60,11 +66,14 @@ pub(super) fn judged_task(call: &Call, id: &str) -> Result<bool, Outcome> {
 }
 
 /// A verdict about the task that the agent was started to review.
-pub(super) fn verdict(call: &Call, approved: bool, reason: String) -> Result<Prepared, Outcome> {
+pub(super) fn verdict(call: &Call, verdict: Verdict, reason: String) -> Result<Prepared, Outcome> {
     let by = signature(call)?.task.to_string();
-    let verb = if approved { "approves" } else { "rejects" };
+    let (verb, approved) = match verdict {
+        Verdict::Approved => ("approves", true),
+        Verdict::Rejected => ("rejects", false),
+    };
     let review = Review { approved, by, reason };
-    Ok(prepared(format!("{verb} the reviewed work"), move || {
+    Ok(prepare_change(format!("{verb} the reviewed work"), move || {
         Box::pin(async move {
             Outcome::ok("Your verdict is recorded. End with a short report.")
                 .with(Fact::Verdict(review))

@@ -1,17 +1,19 @@
 //! `capture`: records evidence or an observation.
 
-use schemars::JsonSchema;
+use std::sync::Arc;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use windlass_core::commitment::{EvidenceKind, MAX_EVIDENCE_BYTES, check_evidence};
 use windlass_core::id::EvidenceId;
-use windlass_core::outcome::Outcome;
-use windlass_core::policy::{Class, Risk};
+use windlass_core::outcome::{Outcome, Recovery};
+use windlass_core::policy::{Assessment, Class, Risk};
 use windlass_core::tool_name;
 use windlass_store::NewProof;
 
-use super::{failure, find, prepared, signature};
-use crate::builtin::{Builtin, path_error};
-use crate::tool::{Call, Category, Prepared, ToolContext};
+use super::{failure, find, signature};
+use crate::builtin::{Builtin, path_error, prepare_read};
+use crate::tool::{Act, Call, Category, Prepared, ToolContext};
 
 pub(in crate::builtin) struct Capture;
 
@@ -20,7 +22,8 @@ pub(in crate::builtin) struct Capture;
 pub(in crate::builtin) struct Arguments {
     /// The commitment that it proves: cmt_…. Without one it is an observation.
     commitment: Option<String>,
-    r#type: EvidenceWord,
+    #[schemars(schema_with = "evidence_kinds")]
+    r#type: EvidenceKind,
     /// The text itself, of test output, a diff or a note.
     content: Option<String>,
     /// A file of the workspace.
@@ -30,29 +33,10 @@ pub(in crate::builtin) struct Arguments {
     description: Option<String>,
 }
 
-/// What it is.
-#[derive(Clone, Copy, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum EvidenceWord {
-    TestOutput,
-    Diff,
-    File,
-    Url,
-    Screenshot,
-    Note,
-}
-
-impl From<EvidenceWord> for EvidenceKind {
-    fn from(kind: EvidenceWord) -> Self {
-        match kind {
-            EvidenceWord::TestOutput => Self::TestOutput,
-            EvidenceWord::Diff => Self::Diff,
-            EvidenceWord::File => Self::File,
-            EvidenceWord::Url => Self::Url,
-            EvidenceWord::Screenshot => Self::Screenshot,
-            EvidenceWord::Note => Self::Note,
-        }
-    }
+/// The kinds of evidence, as the model reads them.
+fn evidence_kinds(_: &mut SchemaGenerator) -> Schema {
+    let words: Vec<_> = EvidenceKind::ALL.iter().map(|kind| kind.as_str()).collect();
+    json_schema!({ "description": "What it is.", "type": "string", "enum": words })
 }
 
 impl Builtin for Capture {
@@ -63,13 +47,24 @@ impl Builtin for Capture {
     const MIN_CLASS: (Class, Risk) = (Class::Ledger, Risk::Low);
     const ALIASES: &'static [&'static str] = &["mentu_capture"];
 
-    fn prepare(context: ToolContext, call: Call, given: Arguments) -> Result<Prepared, Outcome> {
+    fn prepare(
+        context: ToolContext,
+        call: Call,
+        arguments: Arguments,
+    ) -> Result<Prepared, Outcome> {
         let by = signature(&call)?;
-        let kind = EvidenceKind::from(given.r#type);
-        check_evidence(kind, given.path.as_deref(), given.url.as_deref(), given.content.as_deref())
-            .map_err(|refusal| Outcome::failure(refusal.to_string()))?;
-        let commitment = given.commitment.map(|text| find(&context, &text)).transpose()?;
-        let (content, uri) = match (given.content.filter(|_| !kind.is_file()), given.path) {
+        let kind = arguments.r#type;
+        check_evidence(
+            kind,
+            arguments.path.as_deref(),
+            arguments.url.as_deref(),
+            arguments.content.as_deref(),
+        )
+        .map_err(|refusal| Outcome::failure(refusal.to_string()))?;
+        let commitment = arguments.commitment.map(|text| find(&context, &text)).transpose()?;
+        let (workspace, read) = (Arc::clone(&context.workspace), arguments.path.clone());
+        let read = read.filter(|_| arguments.content.is_none() || kind.is_file());
+        let (content, uri) = match (arguments.content.filter(|_| !kind.is_file()), arguments.path) {
             (Some(text), path) => {
                 // What is kept is for people, and holds no key of ours.
                 let text = context.ledger.store.secrets().known().redact(&text).into_owned();
@@ -80,18 +75,19 @@ impl Builtin for Capture {
                 let content = context.workspace.read_all(&path, limit).map_err(path_error)?;
                 (Some(content), Some(path))
             }
-            (None, _) => (None, given.url),
+            (None, _) => (None, arguments.url),
         };
         let new = NewProof {
             id: EvidenceId::derived(&call.id.to_string(), "evidence"),
             kind,
             uri,
             content,
-            description: given.description.unwrap_or_default(),
+            description: arguments.description.unwrap_or_default(),
             task: Some(by.task),
         };
         let key = Some(call.id.to_string());
-        Ok(prepared(format!("records evidence of type {kind}"), move || {
+        let what = format!("records evidence of type {kind}");
+        let act: Act = Box::new(move || {
             Box::pin(async move {
                 let ledger = &context.ledger;
                 let at = (ledger.clock)();
@@ -105,6 +101,12 @@ impl Builtin for Capture {
                     Err(error) => failure(error),
                 }
             })
-        }))
+        });
+        let usual = Assessment::of(Class::Ledger, what);
+        // By its key it takes effect once, so it can be run again.
+        Ok(match read {
+            Some(path) => prepare_read(&workspace, &path, usual, Recovery::Rerun, act),
+            None => Prepared::new(usual, Recovery::Rerun, act),
+        })
     }
 }

@@ -28,7 +28,11 @@ impl Builtin for Claim {
     const MIN_CLASS: (Class, Risk) = (Class::Ledger, Risk::Low);
     const ALIASES: &'static [&'static str] = &["mentu_claim"];
 
-    fn prepare(context: ToolContext, call: Call, given: Arguments) -> Result<Prepared, Outcome> {
-        order(context, call, &given.commitment, Order::Claim, "claims")
+    fn prepare(
+        context: ToolContext,
+        call: Call,
+        arguments: Arguments,
+    ) -> Result<Prepared, Outcome> {
+        order(context, call, &arguments.commitment, Order::Claim, "claims")
     }
 }

@@ -8,7 +8,7 @@ use windlass_core::outcome::Outcome;
 use windlass_core::policy::{Class, Risk};
 use windlass_core::tool_name;
 
-use super::{failure, prepared, signature, words};
+use super::{failure, prepare_change, signature, words};
 use crate::builtin::Builtin;
 use crate::tool::{Call, Category, Prepared, ToolContext};
 
@@ -32,11 +32,15 @@ impl Builtin for Commit {
     const MIN_CLASS: (Class, Risk) = (Class::Ledger, Risk::Low);
     const ALIASES: &'static [&'static str] = &["mentu_commit"];
 
-    fn prepare(context: ToolContext, call: Call, given: Arguments) -> Result<Prepared, Outcome> {
+    fn prepare(
+        context: ToolContext,
+        call: Call,
+        arguments: Arguments,
+    ) -> Result<Prepared, Outcome> {
         let by = signature(&call)?;
         let opened = CommitmentOpened {
-            title: given.title.trim().to_owned(),
-            body: given.body.unwrap_or_default(),
+            title: arguments.title.trim().to_owned(),
+            body: arguments.body.unwrap_or_default(),
             by: by.actor().party,
             session_id: Some(by.session),
             task_id: Some(by.task),
@@ -48,7 +52,7 @@ impl Builtin for Commit {
             .map_err(|refusal| Outcome::failure(refusal.to_string()))?;
         // The same call makes the same commitment.
         let id = CommitmentId::derived(&call.id.to_string(), "commitment");
-        Ok(prepared(format!("promises \"{}\"", opened.title), move || {
+        Ok(prepare_change(format!("promises \"{}\"", opened.title), move || {
             Box::pin(async move {
                 let ledger = &context.ledger;
                 match ledger.store.commitments().open(id, (ledger.clock)(), opened).await {

@@ -79,7 +79,7 @@ fn failure(error: windlass_store::Error) -> Outcome {
     Outcome::failure(with_causes(&error))
 }
 
-fn prepared(
+fn prepare_change(
     what: String,
     act: impl FnOnce() -> BoxFuture<'static, Outcome> + Send + 'static,
 ) -> Prepared {
@@ -98,7 +98,7 @@ fn order(
 ) -> Result<Prepared, Outcome> {
     let (signature, id) = (signature(&call)?, find(&context, id)?);
     let key = Some(call.id.to_string());
-    Ok(prepared(format!("{verb} `{id}`"), move || {
+    Ok(prepare_change(format!("{verb} `{id}`"), move || {
         Box::pin(async move {
             let ledger = &context.ledger;
             let at = (ledger.clock)();

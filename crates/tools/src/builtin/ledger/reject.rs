@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use windlass_core::commitment::Order;
+use windlass_core::commitment::{Order, Verdict};
 use windlass_core::outcome::Outcome;
 use windlass_core::policy::{Class, Risk};
 use windlass_core::tool_name;
@@ -32,12 +32,20 @@ impl Builtin for Reject {
     const MIN_CLASS: (Class, Risk) = (Class::Ledger, Risk::Low);
     const ALIASES: &'static [&'static str] = &["mentu_reject"];
 
-    fn prepare(context: ToolContext, call: Call, given: Arguments) -> Result<Prepared, Outcome> {
-        match judged_task(&call, &given.commitment)? {
-            true => verdict(&call, false, given.reason),
-            false => {
-                order(context, call, &given.commitment, Order::Reject(given.reason), "rejects")
-            }
+    fn prepare(
+        context: ToolContext,
+        call: Call,
+        arguments: Arguments,
+    ) -> Result<Prepared, Outcome> {
+        match judged_task(&call, &arguments.commitment)? {
+            true => verdict(&call, Verdict::Rejected, arguments.reason),
+            false => order(
+                context,
+                call,
+                &arguments.commitment,
+                Order::Reject(arguments.reason),
+                "rejects",
+            ),
         }
     }
 }

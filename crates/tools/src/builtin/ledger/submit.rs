@@ -30,8 +30,12 @@ impl Builtin for Submit {
     const MIN_CLASS: (Class, Risk) = (Class::Ledger, Risk::Low);
     const ALIASES: &'static [&'static str] = &["mentu_submit"];
 
-    fn prepare(context: ToolContext, call: Call, given: Arguments) -> Result<Prepared, Outcome> {
-        let submit = Order::Submit(given.summary.unwrap_or_default());
-        order(context, call, &given.commitment, submit, "hands in")
+    fn prepare(
+        context: ToolContext,
+        call: Call,
+        arguments: Arguments,
+    ) -> Result<Prepared, Outcome> {
+        let submit = Order::Submit(arguments.summary.unwrap_or_default());
+        order(context, call, &arguments.commitment, submit, "hands in")
     }
 }

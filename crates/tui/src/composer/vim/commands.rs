@@ -1,7 +1,7 @@
 //! Commands of one letter, what is put back, and the last change once more.
 
 use super::motion::{self, Letters};
-use super::{Mode, Operator, Pending, Register, Taken, Vim};
+use super::{KeyUse, Mode, Operator, Pending, Register, Vim};
 use crate::composer::Composer;
 use crate::keys::Code;
 
@@ -127,7 +127,7 @@ impl Vim {
         self.pending = Pending::default();
         self.keys.clear();
         for key in &keys {
-            let is_taken = self.press(*key, composer) != Taken::No;
+            let is_taken = self.press(*key, composer) != KeyUse::No;
             match key.code {
                 _ if is_taken => {}
                 Code::Enter => composer.newline(),

@@ -1,7 +1,9 @@
 //! Lists of tasks, of what they ask, of sub-agents and of conversations.
 
 use windlass_coordinator::Error;
-use windlass_coordinator::views::{Filter, NextAction, Overview, TaskView};
+use windlass_coordinator::views::{
+    Filter, NextAction, Overview, ScheduleRow, SessionFilter, TaskLine, TaskView, in_families,
+};
 use windlass_core::shown::{shown, shown_line};
 use windlass_core::text::{one_line, suffix};
 use windlass_term::{numbers, strip_controls};
@@ -25,8 +27,8 @@ impl Reader {
         let overview = Overview::read(&self.coordinator, &filter)?;
         let now = self.coordinator.now();
         let mut items = Vec::new();
-        for task in &overview.tasks {
-            let indent = "  ".repeat(task.row.depth as usize);
+        for TaskLine { task, depth } in &in_families(overview.tasks) {
+            let indent = "  ".repeat(*depth);
             let status = status_words(task);
             let id = task.row.id.to_string();
             let goal = one_line(&shown(&task.row.goal), WIDE);
@@ -59,13 +61,7 @@ impl Reader {
                 preview: Vec::new(),
             };
             items.push(heading("Schedules"));
-            items.extend(overview.schedules.iter().map(|row| {
-                heading(&format!(
-                    "  {}  {}",
-                    suffix(&row.schedule.id.to_string(), SHORT_ID),
-                    row.state
-                ))
-            }));
+            items.extend(overview.schedules.iter().map(|row| heading(&schedule(row))));
         }
         Ok(List::new(ViewKind::Tasks, "tasks", items))
     }
@@ -112,14 +108,14 @@ impl Reader {
                     one_line(&shown(&question.question), WIDE),
                     self.paint.dim(&goal.unwrap_or_default()),
                 ),
-                preview: crate::dialog::Dialog::new(asked.clone(), crate::Moment::ZERO)
-                    .body(self.columns, self.paint),
+                preview: crate::dialog::Dialog::new(asked.clone()).body(self.columns, self.paint),
             }
         });
         let mut items: Vec<Item> = questions.collect();
         for proposal in self.coordinator.skill_proposals().open()? {
             let reasons = proposal.reasons().into_iter().map(|reason| shown_line(&reason));
-            let accept = format!("accept it with: {}", proposal.accept_command());
+            let accept =
+                format!("accept it with: windlass skills proposals accept {}", proposal.number);
             items.push(Item {
                 target: Target::Proposal(proposal.number),
                 line: format!(
@@ -136,23 +132,19 @@ impl Reader {
     pub(super) fn sessions(&self, of: Conversations) -> Result<List, Error> {
         let own = self.workspace.display().to_string();
         let now = self.coordinator.now();
+        let filter = match of {
+            Conversations::OfDirectory => SessionFilter { workspace: Some(&own), archived: false },
+            Conversations::Everywhere => SessionFilter { workspace: None, archived: false },
+            Conversations::Archived => SessionFilter { workspace: None, archived: true },
+        };
         let mut items = Vec::new();
-        for row in self.coordinator.sessions().newest(MOST as u32)? {
+        for row in self.coordinator.sessions().list(&filter, MOST as u32)? {
             let Some(last) = row.tasks.last() else { continue };
             let Some(task) = self.coordinator.tasks().get(*last)? else { continue };
-            let is_listed = match of {
-                Conversations::OfDirectory => !row.is_archived && task.workspace == own,
-                Conversations::Everywhere => !row.is_archived,
-                Conversations::Archived => row.is_archived,
-            };
-            if !is_listed {
-                continue;
-            }
             let first =
                 row.tasks.first().and_then(|first| self.coordinator.tasks().get(*first).ok()?);
             let goal = first.map_or_else(|| task.goal.clone(), |first| first.goal);
-            let used = task.completed_at.or(task.paused_at).unwrap_or(task.created_at);
-            let (age, goal) = (numbers::age(used, now), one_line(&shown(&goal), WIDE));
+            let (age, goal) = (numbers::age(row.updated_at, now), one_line(&shown(&goal), WIDE));
             let line = match self.columns < NARROW {
                 true => format!("{age:>4} {goal}"),
                 false => format!("{age:>4}  {:<9}  {goal}", task.status.as_str()),
@@ -164,10 +156,8 @@ impl Reader {
             ];
             let said = task.result.as_ref().and_then(|result| result.final_message.as_ref());
             preview.extend(said.map(|text| one_line(&strip_controls(text), 4 * WIDE)));
-            items.push((used, Item { target: Target::Session(row.id), line, preview }));
+            items.push(Item { target: Target::Session(row.id), line, preview });
         }
-        items.sort_by_key(|(used, _)| std::cmp::Reverse(*used));
-        let items = items.into_iter().map(|(_, item)| item).collect();
         Ok(List::new(ViewKind::Sessions(of), of.words(), items))
     }
 
@@ -176,22 +166,25 @@ impl Reader {
         let mut items = Vec::new();
         if let Some(root) = self.followed {
             let filter = Filter { root: Some(root), ..Filter::default() };
-            for task in self.coordinator.tasks().list(&filter)?.iter().rev() {
+            let tasks = self.coordinator.tasks().list(&filter)?;
+            for TaskLine { task, depth } in &in_families(tasks) {
                 let is_own = task.row.id == root;
                 if !is_own {
-                    let indent = "  ".repeat(task.row.depth.saturating_sub(1) as usize);
+                    let indent = "  ".repeat(depth.saturating_sub(1));
                     let status = self.status(task, &format!("{:<11}", status_words(task)));
                     let goal = one_line(&shown(&task.row.goal), WIDE);
+                    let label = self.labels.get(&task.row.id);
+                    let label = label.map(|label| format!("{label}: ")).unwrap_or_default();
                     items.push(Item {
                         target: Target::Task(task.row.id),
-                        line: format!("{indent}{status} {goal}"),
+                        line: format!("{indent}{status} {label}{goal}"),
                         preview: self.preview(task),
                     });
                 }
-                items.extend(task.background.values().map(|command| Item {
-                    target: Target::Heading,
+                items.extend(task.background.iter().map(|(call, command)| Item {
+                    target: Target::Text,
                     line: format!("& {}", one_line(&shown(command), WIDE)),
-                    preview: Vec::new(),
+                    preview: background_words(task, &call.to_string()),
                 }));
             }
         }
@@ -206,11 +199,31 @@ pub(super) fn status_words(task: &TaskView) -> &'static str {
     }
 }
 
+/// What can be done about a command in the background. Its agent alone stops it before its task ends.
+fn background_words(task: &TaskView, call: &str) -> Vec<String> {
+    vec![
+        format!("its output: windlass outputs {call}"),
+        "to stop it, tell the agent so; it ends with its task too".to_owned(),
+        format!("it belongs to {}", task.row.id),
+    ]
+}
+
+/// A schedule: its state, when it is due, and what happens then.
+fn schedule(row: &ScheduleRow) -> String {
+    let next = row.next_at.as_ref().map(|next| next.strftime("%F %H:%M").to_string());
+    let about = row.schedule.goal.as_ref().or(row.schedule.check_prompt.as_ref());
+    let line = format!(
+        "  {}  {:<8} {:<16}  {}",
+        suffix(&row.schedule.id.to_string(), SHORT_ID),
+        row.state.to_string(),
+        next.unwrap_or_default(),
+        one_line(&shown(about.map_or("", String::as_str)), WIDE)
+    );
+    line.trim_end().to_owned()
+}
+
 fn cost(task: &TaskView) -> String {
-    match task.cost_usd {
-        None if task.row.usage.total_tokens > 0 => "-".to_owned(),
-        dollars => numbers::dollars(dollars.unwrap_or(0.0)),
-    }
+    task.cost_usd.map_or_else(|| "-".to_owned(), numbers::dollars)
 }
 
 fn next_words(action: &NextAction) -> String {
@@ -223,7 +236,7 @@ fn next_words(action: &NextAction) -> String {
         NextAction::WaitForModel { at } => format!("it asks its model at {}", at.strftime("%H:%M")),
         NextAction::SendMessage => "a message continues it".to_owned(),
         NextAction::Resume => "r resumes it".to_owned(),
-        NextAction::Retry { .. } => "`windlass retry` tries it again".to_owned(),
+        NextAction::Retry { .. } => "r tries it again".to_owned(),
         NextAction::Review => "review what it did".to_owned(),
         NextAction::Follow { .. } => "it works; Enter watches it".to_owned(),
         NextAction::Nothing => "nothing, it has ended".to_owned(),

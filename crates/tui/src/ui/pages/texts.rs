@@ -1,23 +1,20 @@
 //! Pages to read: the transcript, and what was changed.
 
-use std::process::Stdio;
-
+use jiff::Timestamp;
 use windlass_coordinator::Error;
+use windlass_coordinator::views::Filter;
 use windlass_core::event::{Event, Record};
 use windlass_core::id::TaskId;
-use windlass_core::shown::{shown, shown_line};
+use windlass_core::outcome::Fact;
+use windlass_core::shown::shown_line;
 use windlass_core::state::TaskState;
-use windlass_term::{Detail, Paint, Progress, diff, markdown, reasoning, strip_controls};
+use windlass_term::{Detail, Paint, Progress, diff, markdown, numbers, reasoning, strip_controls};
 
 use super::Reader;
-use crate::Moment;
-use crate::overlay::{DiffOf, Page, PageLine, ViewKind};
+use crate::overlay::{DiffOf, Fold, Page, PageLine, ViewKind};
 use crate::story::{Story, incomplete};
-use crate::transcript::Entry;
-
-/// Files that git does not know, and bytes of one of them, that are shown.
-const MOST_NEW: usize = 100;
-const NEW_BYTES: u64 = 256 * 1024;
+use crate::text::prose;
+use crate::transcript::{self, Entry};
 
 impl Reader {
     /// The conversation from its beginning: what people said, replies whole, outputs folded.
@@ -34,8 +31,22 @@ impl Reader {
             let records = self.coordinator.tasks().journal(task)?;
             self.tell(task, &records, &mut lines);
         }
+        let is_empty = |line: &PageLine| line.text.is_empty() && line.fold == Fold::Always;
+        lines.dedup_by(|next, before| is_empty(next) && is_empty(before));
+        lines.extend(self.running(of.or(self.followed)));
+        let is_growing = match of {
+            Some(task) => !self.coordinator.tasks().has_ended(task)?,
+            None => false,
+        };
         let title = of.map_or("transcript".to_owned(), |task| format!("transcript of {task}"));
-        Ok(Page::new(ViewKind::Transcript { task: of }, title, lines).from_end())
+        let page = Page::new(ViewKind::Transcript { task: of }, title, lines);
+        Ok(page.from_end().growing(is_growing))
+    }
+
+    /// The last line of what each running call of a task has printed.
+    fn running(&self, of: Option<TaskId>) -> Vec<PageLine> {
+        let of_task = self.running.iter().filter(|(task, _)| Some(*task) == of);
+        of_task.map(|(_, last)| PageLine::of(self.paint.dim(&format!("  {last}")))).collect()
     }
 
     fn tell(&self, task: TaskId, records: &[Record], lines: &mut Vec<PageLine>) {
@@ -48,24 +59,27 @@ impl Reader {
         let mut story = Story::new(&state, &self.settings);
         for record in records {
             let (short, long) = (brief.lines(record, width), full.lines(record, width));
-            let printed = story.event(record, self.columns, Moment::ZERO);
+            let printed = story.event(record, self.columns);
             match &record.event {
-                Event::TaskCreated(created) => said(&created.command.goal, paint, lines),
-                Event::InjectionReceived(message) if message.control.is_none() => {
-                    said(&message.content, paint, lines);
+                Event::TaskCreated(created) => said(created.goal_for_people(), paint, lines),
+                // An answer stands below its question.
+                Event::InjectionReceived(message) if message.question.is_some() => {}
+                Event::InjectionReceived(message)
+                    if message.control.is_none() || message.is_from_person() =>
+                {
+                    said(message.text_for_people(), paint, lines);
                 }
                 Event::LlmResponse(response) => {
                     if let Some(thought) = &response.reasoning {
                         let lines_of = |detail| reasoning::lines(thought, paint, width, detail);
-                        lines.extend(lines_of(Detail::Brief).into_iter().map(PageLine::of));
-                        lines.extend(lines_of(Detail::Full).into_iter().map(PageLine::folded));
+                        fold(lines_of(Detail::Brief), lines_of(Detail::Full), lines);
                     }
                     let text = strip_controls(&response.text);
                     let text = markdown::render(&text, paint, width.min(100));
                     lines.extend(text.lines().map(PageLine::of));
                     let why = incomplete(response).map(|why| PageLine::of(paint.yellow(why)));
                     lines.extend(why);
-                    lines.push(PageLine::default());
+                    leave_gap(lines);
                 }
                 // As they were printed: what was asked and answered, and how it ended.
                 Event::QuestionAsked(_)
@@ -74,16 +88,11 @@ impl Reader {
                 | Event::StatusChanged(_) => {
                     let rows = printed.into_iter().flat_map(|entry| match entry {
                         Entry::Lines(rows) => rows,
-                        Entry::Said { text, .. } | Entry::Reply(text) => vec![shown(&text)],
+                        Entry::Said { text, .. } | Entry::Reply(text) => vec![prose(&text)],
                     });
                     lines.extend(rows.map(PageLine::of));
                 }
-                // What is cut in the brief form is there in full when unfolded.
-                _ if short == long => lines.extend(short.into_iter().map(PageLine::of)),
-                _ => {
-                    lines.extend(short.into_iter().map(PageLine::of));
-                    lines.extend(long.into_iter().map(PageLine::folded));
-                }
+                _ => fold(short, long, lines),
             }
         }
     }
@@ -103,30 +112,44 @@ impl Reader {
             }
             (DiffOf::Turn, Some(task)) => {
                 let records = self.coordinator.tasks().journal(task)?;
-                lines.extend(self.turn(&records));
+                let turn = since_last_message(&records);
+                lines.extend(self.edits(turn));
+                if let Some(first) = turn.first() {
+                    lines.extend(self.edits_below(task, first.at)?);
+                }
             }
             (DiffOf::Task | DiffOf::Turn, None) => {}
         }
         if lines.is_empty() {
-            lines.push(PageLine::of(self.paint.dim("nothing was changed")));
+            let words: &[&str] = match of {
+                DiffOf::WorkingTree => &["nothing was changed"],
+                DiffOf::Turn | DiffOf::Task => &[
+                    "no file was changed by `write` or `edit`",
+                    "Tab: the working tree also has what commands changed",
+                ],
+            };
+            lines.extend(words.iter().map(|words| PageLine::of(self.paint.dim(words))));
         }
         Ok(Page::new(ViewKind::Diff(of), of.words(), lines))
     }
 
-    /// The changes since the last message.
-    fn turn(&self, records: &[Record]) -> Vec<PageLine> {
-        use windlass_core::injection::InjectionType;
-        use windlass_core::outcome::Fact;
-        let is_message = |record: &Record| match &record.event {
-            Event::TaskCreated(_) => true,
-            Event::InjectionReceived(message) => {
-                message.injection_type == InjectionType::UserMessage
-            }
-            _ => false,
-        };
-        let from = records.iter().rposition(is_message).unwrap_or(0);
+    /// What the agents below a task have changed since then.
+    fn edits_below(&self, task: TaskId, since: Timestamp) -> Result<Vec<PageLine>, Error> {
+        let below = Filter { root: Some(task), ..Filter::default() };
         let mut lines = Vec::new();
-        for record in &records[from..] {
+        for view in self.coordinator.tasks().list(&below)?.iter().rev() {
+            if view.row.id != task {
+                let records = self.coordinator.tasks().journal(view.row.id)?;
+                let from = records.partition_point(|record| record.at < since);
+                lines.extend(self.edits(&records[from..]));
+            }
+        }
+        Ok(lines)
+    }
+
+    fn edits(&self, records: &[Record]) -> Vec<PageLine> {
+        let mut lines = Vec::new();
+        for record in records {
             let Event::ToolResult(result) = &record.event else { continue };
             for fact in &result.outcome.facts {
                 if let Fact::FileChanged { path, diff: Some(text), .. } = fact {
@@ -139,51 +162,27 @@ impl Reader {
     }
 
     fn working_tree(&self) -> Vec<PageLine> {
-        let text = self.git(&["--no-pager", "diff", "--no-color", "--no-ext-diff", "HEAD"]);
-        let is_heading = |line: &str| line.starts_with("diff --git ");
+        let read = self.host.working_tree(&self.workspace);
+        // Pages are read on a thread of their own.
+        let files = match tokio::runtime::Handle::current().block_on(read) {
+            Ok(Some(files)) => files,
+            Ok(None) => {
+                return vec![PageLine::of(self.paint.dim("there is no git repository here"))];
+            }
+            Err(why) => return vec![PageLine::of(self.paint.red(&shown_line(&why)))],
+        };
         let mut lines = Vec::new();
-        for file in
-            text.split_inclusive('\n').collect::<Vec<_>>().chunk_by(|_, next| !is_heading(next))
-        {
-            let path = file[0].rsplit(" b/").next().unwrap_or_default().trim_end();
-            lines.push(self.file_heading(path, false));
-            let body = file.iter().skip_while(|line| !line.starts_with("@@")).copied();
-            lines.extend(self.diff_lines(&body.collect::<String>()));
-        }
-        // Files that git does not know yet are changes too.
-        let unknown = self.git(&["ls-files", "--others", "--exclude-standard", "-z"]);
-        for path in unknown.split_terminator('\0').take(MOST_NEW) {
-            lines.push(self.file_heading(path, true));
-            lines.extend(self.new_file(path));
+        for file in files {
+            lines.push(self.file_heading(&file.path, file.is_new));
+            match &file.diff {
+                Some(text) => lines.extend(self.diff_lines(text)),
+                None => {
+                    let why = "  (not shown: not text, or too long)";
+                    lines.push(PageLine::of(self.paint.dim(why)));
+                }
+            }
         }
         lines
-    }
-
-    /// A file of the working tree that git does not know.
-    fn new_file(&self, path: &str) -> Vec<PageLine> {
-        let path = self.workspace.join(path);
-        let is_small =
-            path.symlink_metadata().is_ok_and(|file| file.is_file() && file.len() < NEW_BYTES);
-        let text = is_small.then(|| std::fs::read_to_string(path).ok()).flatten();
-        match text.filter(|text| !text.contains('\0')) {
-            Some(text) => {
-                let added = text.lines().map(|line| format!("+{line}\n"));
-                self.diff_lines(&added.collect::<String>())
-            }
-            None => vec![PageLine::of(self.paint.dim("  (not shown: not text, or too long)"))],
-        }
-    }
-
-    /// What git prints in this directory; nothing where there is no git or no repository.
-    fn git(&self, arguments: &[&str]) -> String {
-        let output = std::process::Command::new("git")
-            .args(arguments)
-            .current_dir(&self.workspace)
-            .stdin(Stdio::null())
-            .stderr(Stdio::null())
-            .output();
-        let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
-        text.unwrap_or_default()
     }
 
     fn file_heading(&self, path: &str, is_new: bool) -> PageLine {
@@ -202,11 +201,48 @@ impl Reader {
     }
 }
 
-fn said(text: &str, paint: Paint, lines: &mut Vec<PageLine>) {
-    lines.push(PageLine::default());
-    for (at, line) in shown(text.trim_end()).lines().enumerate() {
-        let line = paint.bold(&format!("{}{line}", if at == 0 { "❯ " } else { "  " }));
-        lines.push(PageLine { is_heading: at == 0, ..PageLine::of(line) });
+/// What is cut in the brief form is there in full when unfolded, in its place.
+fn fold(short: Vec<String>, long: Vec<String>, lines: &mut Vec<PageLine>) {
+    if short == long {
+        return lines.extend(short.into_iter().map(PageLine::of));
     }
-    lines.push(PageLine::default());
+    lines.extend(short.into_iter().map(PageLine::brief));
+    lines.extend(long.into_iter().map(PageLine::folded));
+}
+
+fn said(text: &str, paint: Paint, lines: &mut Vec<PageLine>) {
+    leave_gap(lines);
+    let text = prose(text.trim_end());
+    let cut = transcript::left_out(text.lines().count());
+    for (at, line) in text.lines().enumerate() {
+        let line = paint.bold(&format!("{}{line}", if at == 0 { "❯ " } else { "  " }));
+        let fold = match cut {
+            Some((from, to)) if (from..to).contains(&at) => Fold::WhileUnfolded,
+            _ => Fold::Always,
+        };
+        if let Some((from, to)) = cut.filter(|(from, _)| *from == at) {
+            let more = numbers::plural(to - from, "more line");
+            lines.push(PageLine::brief(paint.dim(&format!("  … {more}"))));
+        }
+        lines.push(PageLine { text: line, is_heading: at == 0, fold });
+    }
+    leave_gap(lines);
+}
+
+/// One empty line, unless there is one.
+fn leave_gap(lines: &mut Vec<PageLine>) {
+    if lines.last().is_none_or(|last| *last != PageLine::default()) {
+        lines.push(PageLine::default());
+    }
+}
+
+/// What happened since a person last said something.
+fn since_last_message(records: &[Record]) -> &[Record] {
+    let is_message = |record: &Record| match &record.event {
+        Event::TaskCreated(_) => true,
+        Event::InjectionReceived(message) => message.is_from_person(),
+        _ => false,
+    };
+    let from = records.iter().rposition(is_message).unwrap_or(0);
+    &records[from..]
 }

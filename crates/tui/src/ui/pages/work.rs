@@ -33,7 +33,11 @@ impl Reader {
             items.push(heading("  none; they are files in .windlass/workflows"));
         }
         items.push(heading("Runs"));
-        for run in workflows.runs(RUNS)? {
+        let runs = workflows.runs(RUNS)?;
+        if runs.is_empty() {
+            items.push(heading("  none yet"));
+        }
+        for run in runs {
             items.push(self.run_item(&run)?);
         }
         Ok(List::new(ViewKind::Workflows, "workflows", items))
@@ -98,7 +102,7 @@ impl Reader {
                 "  {:<20} {} ({}{attempt})",
                 shown_line(&step.step),
                 step.status,
-                step.kind
+                step.kind_word()
             );
             lines.push(PageLine::heading(text));
             let error = step.error.iter().flat_map(|error| error.lines());
@@ -158,7 +162,7 @@ impl Reader {
                     "{} {:<9} {:>8}  {}{alive}",
                     suffix(&worker.task.to_string(), SHORT_ID),
                     shown_line(&worker.runner),
-                    numbers::dollars(worker.cost_usd),
+                    numbers::known_dollars(worker.cost_usd),
                     one_line(&strip_controls(&does), WIDE),
                 ),
                 preview: preview.into_iter().chain(claims).collect(),

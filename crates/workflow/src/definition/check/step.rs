@@ -2,7 +2,7 @@
 
 use serde_saphyr::Spanned;
 
-use super::{Check, Checked, check_name, known_runner, line, word};
+use super::{Check, Checked, check_name, line, word};
 use crate::definition::raw::{RawStep, Text, nearest};
 use crate::definition::{
     AgentWork, DefinitionError, LoopWork, MAX_DEPTH, MAX_ROUNDS, MAX_WORKERS, MergeWork,
@@ -10,7 +10,7 @@ use crate::definition::{
 };
 use crate::template;
 
-impl Check {
+impl Check<'_> {
     /// The steps that are right.
     pub(super) fn steps(
         &mut self,
@@ -44,7 +44,7 @@ impl Check {
         let are_keys_right = of.keys(at, &kind.value.0, &raw);
         let when = of.condition("when", raw.when.take());
         let until = of.condition("until", raw.until.take());
-        let timeout = raw.timeout.take().and_then(|text| of.timeout(&text));
+        let timeout = raw.timeout.take().and_then(|text| of.timeout(&kind.value.0, &text));
         let on_fail = of.word("on_fail", raw.on_fail.take());
         let output = raw.output.take();
         if let Some(output) = &output {
@@ -66,14 +66,14 @@ impl Check {
 }
 
 /// Checks the values of one step.
-struct StepCheck<'a> {
-    check: &'a mut Check,
+struct StepCheck<'a, 'c> {
+    check: &'a mut Check<'c>,
     file: &'a Workflow,
     name: &'a str,
     depth: usize,
 }
 
-impl StepCheck<'_> {
+impl StepCheck<'_, '_> {
     /// A key of another type of step would be ignored without a word; one that is missing has no meaning to replace it.
     fn keys(&mut self, at: u64, kind: &str, raw: &RawStep) -> bool {
         let (name, found) = (self.name, raw.own_keys());
@@ -122,8 +122,15 @@ impl StepCheck<'_> {
         )
     }
 
-    fn timeout(&mut self, text: &Spanned<Text>) -> Option<std::time::Duration> {
+    fn timeout(&mut self, kind: &str, text: &Spanned<Text>) -> Option<std::time::Duration> {
         let (name, given) = (self.name, &text.value.0);
+        if kind == "ask" {
+            let reason = format!(
+                "step `{name}` of type `ask` has no `timeout`: a question waits for as long as a person needs"
+            );
+            self.check.add(line(text), reason);
+            return None;
+        }
         let read = duration::read(given);
         if read.is_none() {
             let reason = format!(
@@ -176,9 +183,7 @@ impl StepCheck<'_> {
         };
         let work = match kind {
             "agent" => Work::Agent(AgentWork {
-                runner: raw
-                    .runner
-                    .and_then(|runner| self.check.note(known_runner(self.file, &runner))),
+                runner: raw.runner.and_then(|runner| self.check.runner(self.file, &runner)),
                 model: raw.model.map(|model| model.value.0),
                 profile: self.word("profile", raw.profile),
                 spell: raw.spell.and_then(|given| self.check.note(spell(self.name, given)))?,
@@ -192,11 +197,19 @@ impl StepCheck<'_> {
                 let steps = self.inner(raw.steps);
                 Work::Loop(LoopWork { max: max?, until, steps })
             }
-            "parallel" => Work::Parallel(ParallelWork {
-                workers: self.number("workers", raw.workers, MAX_WORKERS),
-                join: self.switch("join", raw.join).unwrap_or(true),
-                steps: self.inner(raw.steps),
-            }),
+            "parallel" => {
+                let tries = self.switch("tries", raw.tries).unwrap_or_default();
+                let at = raw.join.as_ref().map(line);
+                let join = self.switch("join", raw.join).unwrap_or(!tries);
+                if let Some(at) = at.filter(|_| join && tries) {
+                    let name = self.name;
+                    let reason = format!("step `{name}` cannot join what are `tries` of the same");
+                    self.check.add(at, reason);
+                }
+                let workers = self.number("workers", raw.workers, MAX_WORKERS);
+                let steps = self.inner(raw.steps);
+                Work::Parallel(ParallelWork { workers, join, tries, steps })
+            }
             "merge" => Work::Merge(MergeWork {
                 from: self.text("from", raw.from),
                 target: raw.target.map(|target| target.value.0),
@@ -215,6 +228,7 @@ impl StepCheck<'_> {
             _ => Work::Ask {
                 question: self.text("question", raw.question)?,
                 options: texts(raw.options),
+                from: raw.from.map(|from| from.value.0),
             },
         };
         (self.check.errors.len() == before).then_some(work)

@@ -2,11 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::{Map, Value};
 use serde_saphyr::Spanned;
 
 use super::super::raw::{RawPlace, RawWorktree, Text};
 use super::super::{Base, Checkout, DefinitionError, GitSpec, MAX_WARM, Maker, WorktreeSpec};
 use super::{Checked, line};
+use crate::template;
+
+/// What commands about a worktree find under `worktree`.
+const WORKTREE_FIELDS: [&str; 5] = ["path", "branch", "base", "port", "source"];
 
 /// Variables that a workflow may not point elsewhere: programs would be found or loaded from there.
 const FIXED: [&str; 4] = ["PATH", "HOME", "PORT", "IFS"];
@@ -28,9 +33,25 @@ fn spec(raw: RawWorktree) -> Result<WorktreeSpec, String> {
     if keep && raw.reuse.is_some() {
         return Err("`keep` and `reuse` exclude each other: a worktree that stays as it is cannot be reused".to_owned());
     }
+    for (key, command) in [
+        ("create", &raw.create),
+        ("setup", &raw.setup),
+        ("cleanup", &raw.cleanup),
+        ("remove", &raw.remove),
+    ] {
+        command.as_deref().map_or(Ok(()), |command| check_command(key, command))?;
+    }
     let cache = cache(&raw.cache)?;
     let (setup, cleanup) = (raw.setup.clone(), raw.cleanup.clone());
     Ok(WorktreeSpec { maker: maker(raw)?, cache, setup, cleanup, keep })
+}
+
+/// A command about a worktree is a template that finds the worktree, and nothing else.
+fn check_command(key: &str, command: &str) -> Result<(), String> {
+    let names = WORKTREE_FIELDS.map(|name| (name.to_owned(), Value::from(name)));
+    let worktree = Value::Object(names.into_iter().collect());
+    let names = Map::from_iter([("worktree".to_owned(), worktree)]);
+    template::render(command, &names).map(drop).map_err(|error| format!("`{key}`: {error}"))
 }
 
 fn maker(raw: RawWorktree) -> Result<Maker, String> {

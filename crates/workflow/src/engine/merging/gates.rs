@@ -2,23 +2,26 @@
 
 use std::path::Path;
 
+use windlass_core::status::StatusReason;
+
 use super::Merge;
 use crate::engine::Trouble;
 use crate::engine::children::{Script, ScriptEnd};
-use crate::merge::Computed;
+use crate::merge::MergeCommit;
 use crate::worktree;
 
 impl Merge<'_> {
     /// Runs the gates on the merged tree, in a checkout of its own.
-    pub(super) async fn check_gates(&self, computed: &Computed) -> Result<(), Trouble> {
+    pub(super) async fn check_gates(&self, computed: &MergeCommit) -> Result<(), Trouble> {
         if self.gates.is_empty() {
             return Ok(());
         }
         let scratch = worktree::scratch_of(&self.from.path);
         let (path, commit) = (scratch.clone(), computed.new.clone());
+        let trusted = self.attempt.worktrees().trusted(&self.from).await;
         self.engine()
             .repository
-            .with(move |git| worktree::add_scratch(git, &path, &commit))
+            .with(move |git| worktree::add_scratch(git, &path, &commit, &trusted))
             .await?;
         let checked = self.run_gates(computed, &scratch).await;
         if !matches!(checked, Err(Trouble::Wait(_) | Trouble::Journal(_))) {
@@ -30,33 +33,14 @@ impl Merge<'_> {
         checked
     }
 
-    async fn run_gates(&self, computed: &Computed, scratch: &Path) -> Result<(), Trouble> {
+    async fn run_gates(&self, computed: &MergeCommit, scratch: &Path) -> Result<(), Trouble> {
         for gate in self.gates {
-            let (mut ended, mut has_failed) = (ScriptEnd::Unknown, false);
+            let mut number = 0;
             // A gate changes nothing that is kept, so one that was interrupted runs again. One that failed does too, once:
             // tests that are not steady must not hold up the others in the queue.
-            for attempt in 1..=4 {
-                let key = format!("{} gate {gate} {} #{attempt}", self.step, computed.new);
-                let script = Script {
-                    key: &key,
-                    step: &self.step,
-                    command: gate,
-                    directory: scratch,
-                    workspace: None,
-                    program: None,
-                    timeout_seconds: self
-                        .attempt
-                        .leaf
-                        .step
-                        .timeout
-                        .map(|timeout| timeout.as_secs()),
-                };
-                ended = self.engine().children().run_script(script, self.attempt.halt).await?;
-                match ended {
-                    ScriptEnd::Unknown => {}
-                    ScriptEnd::Exited { code, .. } if code != 0 && !has_failed => has_failed = true,
-                    ScriptEnd::Exited { .. } | ScriptEnd::Failed { .. } => break,
-                }
+            let mut ended = self.run_gate(gate, computed, scratch, &mut number).await?;
+            if matches!(ended, ScriptEnd::Exited { code, .. } if code != 0) {
+                ended = self.run_gate(gate, computed, scratch, &mut number).await?;
             }
             match ended {
                 ScriptEnd::Exited { code: 0, .. } => {}
@@ -65,8 +49,12 @@ impl Merge<'_> {
                         "gate `{gate}`: exit code {code}\n{output}"
                     )));
                 }
+                ScriptEnd::Failed { error, reason: StatusReason::Timeout, .. } => {
+                    return Err(Trouble::TimedOut(format!("gate `{gate}`: {error}")));
+                }
                 ScriptEnd::Failed { error, output, .. } => {
-                    return Err(Trouble::Failed(format!("gate `{gate}`: {error}\n{output}")));
+                    let text = format!("gate `{gate}`: {error}\n{output}");
+                    return Err(Trouble::Failed(text.trim_end().to_owned()));
                 }
                 ScriptEnd::Unknown => {
                     return Err(Trouble::Failed(format!("gate `{gate}` was interrupted")));
@@ -74,5 +62,26 @@ impl Merge<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Runs a gate until it has ended. `number` counts the tasks that were made for it.
+    async fn run_gate(
+        &self,
+        gate: &str,
+        computed: &MergeCommit,
+        scratch: &Path,
+        number: &mut u32,
+    ) -> Result<ScriptEnd, Trouble> {
+        let left = self.engine().deadlines().time_for_more(self.attempt.leaf)?;
+        let script = Script {
+            key: &format!("{} gate {gate} {} #", self.step, computed.new),
+            step: &self.step,
+            command: gate,
+            directory: scratch,
+            workspace: None,
+            program: None,
+            timeout_seconds: left.map(|left| left.as_secs().max(1)),
+        };
+        self.engine().children().run_repeatable(script, number, self.attempt.halt).await
     }
 }

@@ -1,15 +1,18 @@
 //! The branches of a parallel step come together in the worktree around them.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use serde_json::json;
-use windlass_core::event::{StepEnded, StepResult};
+use windlass_core::event::{StepEnded, StepResult, WorktreeState};
 use windlass_core::status::StatusReason;
 
 use super::Merge;
-use crate::definition::{Checkout, OnConflict, ParallelWork, Step, Strategy};
+use super::conflict::ConflictQuestion;
+use crate::definition::{Checkout, OnConflict, OnFail, ParallelWork, Strategy};
 use crate::engine::steps::Attempt;
 use crate::engine::{StepEnd, Trouble};
+use crate::next::Run;
 use crate::worktree;
 
 impl Attempt<'_> {
@@ -19,12 +22,14 @@ impl Attempt<'_> {
             // A run that begins with a parallel step has no worktree of its own yet.
             self.worktrees().place(&self.leaf.worktree).await?;
         }
+        ConflictQuestion(self).settle().await?;
         let outer = self
             .engine
             .journal
             .read(|_, run| run.worktrees.get(&self.leaf.worktree).cloned())
             .await;
         let (mut merged, mut left_out) = (Vec::new(), Vec::new());
+        let (mut conflicts, mut not_joined) = (Vec::new(), Vec::new());
         for step in &work.steps {
             let name = match self.leaf.worktree.as_str() {
                 "" => step.name.clone(),
@@ -36,6 +41,8 @@ impl Attempt<'_> {
                 .journal
                 .read(|_, run| (run.worktrees.get(&name).cloned(), run.end_of(&path).cloned()))
                 .await;
+            // What was in one that is removed was merged by an earlier attempt.
+            let from = from.filter(|tree| tree.state != WorktreeState::Removed);
             if !work.join {
                 // Each stays on its own branch, whole: a person will look at them.
                 if let Some(from) = from {
@@ -52,9 +59,17 @@ impl Attempt<'_> {
             let has_succeeded = ended.is_some_and(|ended| ended.result == StepResult::Succeeded);
             let (Some(from), Some(outer), true) = (from, &outer, has_succeeded) else { continue };
             left_out.extend(self.left_out(&from.path).await?);
+            let joined = format!("{path} (joined)");
+            let known = self.engine.journal.read(|_, run| run.merges.get(&joined).cloned()).await;
+            if let Some(known) = known
+                && ConflictQuestion(self).is_left_out(&known).await
+            {
+                not_joined.push(step.name.as_str());
+                continue;
+            }
             let job = Merge {
                 attempt: self,
-                step: format!("{path} (joined)"),
+                step: joined,
                 from,
                 target: outer.branch.clone(),
                 strategy: Strategy::Merge,
@@ -67,23 +82,37 @@ impl Attempt<'_> {
                 .repository
                 .with(move |git| worktree::commit_all(git, &tree, "windlass: before a join"))
                 .await?;
-            merged.push(job.run().await?);
+            match job.run().await {
+                // Those after it may come together all the same; then a person is asked about all that did not.
+                Err(Trouble::Conflict(conflict)) => conflicts.push(conflict),
+                commit => merged.push(commit?),
+            }
         }
-        let path_of = |step: &Step| format!("{}.{}", self.leaf.path, step.name);
-        let is_success = self
-            .engine
-            .journal
-            .read(|_, run| {
-                let has_failed = |path: String| {
-                    run.end_of(&path).is_some_and(|ended| ended.result == StepResult::Failed)
-                };
-                !work.steps.iter().map(path_of).any(has_failed)
-            })
-            .await;
-        let output = json!({ "commits": merged, "left_out": left_out });
+        if let (Some(outer), false) = (&outer, conflicts.is_empty()) {
+            let all = conflicts.join("\n");
+            ConflictQuestion(self).ask(&all, &outer.branch).await?;
+            return Err(Trouble::Conflict(all));
+        }
+        let is_success = self.is_success(work).await;
+        let output = json!({ "commits": merged, "left_out": left_out, "not_joined": not_joined });
         let result = if is_success { StepResult::Succeeded } else { StepResult::Failed };
         let error = (!is_success).then(|| "a step in it failed".to_owned());
         let reason = error.as_ref().map(|_| StatusReason::Error);
         Ok(StepEnd::Ended(StepEnded { output, error, reason, ..self.leaf.ended(result) }))
+    }
+
+    /// Whether no failure in a parallel step makes it fail. One that the file or a person lets pass does not: whoever
+    /// resumes the run could do nothing about it. With `fail_at_end` it counts, where the run continues after it.
+    async fn is_success(self, work: &ParallelWork) -> bool {
+        let continues = matches!(self.leaf.step.on_fail, OnFail::Continue | OnFail::FailAtEnd);
+        let look = |run: &Run<'_>| {
+            work.steps.iter().all(|step| {
+                let ended = run.state.end_of(&format!("{}.{}", self.leaf.path, step.name));
+                let failed = ended.filter(|ended| ended.result == StepResult::Failed);
+                let counts = continues && step.on_fail == OnFail::FailAtEnd;
+                failed.is_none_or(|ended| !counts && run.is_let_pass(step, ended))
+            })
+        };
+        self.engine.look(&BTreeSet::new(), look).await
     }
 }

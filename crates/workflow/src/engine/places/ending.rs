@@ -1,21 +1,28 @@
 //! What becomes of worktrees when their run has ended.
 
+use std::collections::BTreeMap;
 use std::io;
 
 use windlass_core::ending::Ending;
+use windlass_core::error::{ErrorDetails, ErrorType};
 use windlass_core::event::{WorktreeChanged, WorktreeKind, WorktreeState};
+use windlass_core::text::one_line;
 
 use super::Worktrees;
 use crate::definition::{Checkout, Maker};
 use crate::engine::children::ScriptEnd;
 use crate::engine::steps::failure;
-use crate::engine::{Concluded, Error, Trouble, plain};
+use crate::engine::{Error, SegmentResult, Trouble, plain};
 use crate::worktree::{self, Removal};
+
+/// How much of the reason for keeping a worktree is in the last words of a run.
+const WHY_CHARS: usize = 120;
 
 impl Worktrees<'_> {
     /// Everything has ended: worktrees go, unless something in them would be lost.
-    pub(in crate::engine) async fn finish(self) -> Result<Concluded, Error> {
-        let mut kept = Vec::new();
+    pub(in crate::engine) async fn finish(self) -> Result<SegmentResult, Error> {
+        // Why worktrees are kept, and which.
+        let mut kept: BTreeMap<String, Vec<String>> = BTreeMap::new();
         let trees: Vec<_> =
             self.engine.journal.read(|_, run| run.worktrees.values().cloned().collect()).await;
         // The inner ones first.
@@ -24,28 +31,41 @@ impl Worktrees<'_> {
                 tree.state,
                 WorktreeState::Removed | WorktreeState::Kept | WorktreeState::Released
             ) {
-                kept.extend((tree.state == WorktreeState::Kept).then(|| tree.path.clone()));
+                if tree.state == WorktreeState::Kept {
+                    kept.entry(tree.detail.unwrap_or_default()).or_default().push(tree.path);
+                }
                 continue;
             }
-            match self.remove(tree.clone()).await {
-                Ok(Removal::Removed) => {}
-                Ok(Removal::Kept(_)) => kept.push(tree.path.clone()),
+            let why = match self.remove(tree.clone()).await {
+                Ok(Removal::Removed) => continue,
+                Ok(Removal::Kept(why)) => why,
                 Err(Trouble::Journal(error)) => return Err(error),
                 Err(Trouble::Wait(_)) => return Ok(plain(Ending::Blocked)),
-                Err(Trouble::Failed(why) | Trouble::Conflict(why)) => {
-                    self.change(tree.clone(), WorktreeState::Kept, Some(why)).await?;
-                    kept.push(tree.path.clone());
+                Err(Trouble::Failed(why) | Trouble::TimedOut(why) | Trouble::Conflict(why)) => {
+                    self.change(tree.clone(), WorktreeState::Kept, Some(why.clone())).await?;
+                    why
                 }
-            }
+            };
+            kept.entry(why).or_default().push(tree.path);
         }
-        let done = format!("Workflow `{}` is done.", self.engine.workflow.name);
-        let message = match kept.is_empty() {
-            true => done,
+        let (name, failures) = (&self.engine.workflow.name, self.engine.failures().await);
+        let (ending, ended) = match failures.is_empty() {
+            true => (Ending::Done, format!("Workflow `{name}` is done.")),
             false => {
-                format!("{done} Kept, because something in it would be lost: {}", kept.join(", "))
+                let error = ErrorDetails {
+                    // A retry tries the steps again that failed.
+                    retryable: true,
+                    ..ErrorDetails::new(ErrorType::Workflow, failures.join("\n"))
+                };
+                (Ending::Failed(error), format!("Workflow `{name}` has failed."))
             }
         };
-        Ok(Concluded { ending: Ending::Done, message: Some(message) })
+        let kept = kept.into_iter().map(|(why, paths)| match why.is_empty() {
+            true => format!("\nKept: {}", paths.join(", ")),
+            false => format!("\nKept ({}): {}", one_line(&why, WHY_CHARS), paths.join(", ")),
+        });
+        let message = std::iter::once(ended).chain(kept).collect();
+        Ok(SegmentResult { ending, message: Some(message) })
     }
 
     async fn remove(self, tree: WorktreeChanged) -> Result<Removal, Trouble> {

@@ -118,6 +118,7 @@ impl Messages {
                 "tool_use" => {
                     let tool = text_of(&block["name"]);
                     let subject = subject(&block["input"]);
+                    acts.push(Act::ToolBegan(text_of(&block["id"])));
                     acts.push(Act::activity(activity_of(&tool)));
                     acts.push(Act::output(format!("[{tool}] {subject}\n")));
                 }
@@ -305,7 +306,7 @@ fn on_user(message: &Value, acts: &mut Vec<Act>) {
         let shown: String = content.chars().take(SHOWN_RESULT_CHARS).collect();
         let cut = if shown.len() < content.len() { "…" } else { "" };
         acts.extend([Act::output(format!("{shown}{cut}\n")), Act::activity(Activity::Thinking)]);
-        acts.push(Act::ToolEnded);
+        acts.push(Act::ToolEnded(text_of(&block["tool_use_id"])));
     }
 }
 

@@ -28,6 +28,8 @@ pub(super) struct Rpc {
     directory: String,
     model: Option<String>,
     resume: Option<String>,
+    /// What the project says to agents.
+    instructions: Option<String>,
     own_sandbox: &'static str,
     lines: Lines,
     thread: String,
@@ -67,6 +69,7 @@ impl Rpc {
             directory: job.directory.to_string_lossy().into_owned(),
             model: job.model.clone(),
             resume: job.resume.clone(),
+            instructions: job.project_prompt(),
             own_sandbox,
             lines: Lines::default(),
             thread: String::new(),
@@ -140,6 +143,9 @@ impl Rpc {
         if let Some(model) = &self.model {
             params["model"] = json!(model);
         }
+        if let Some(instructions) = &self.instructions {
+            params["developerInstructions"] = json!(instructions);
+        }
         match &self.resume {
             Some(thread) => {
                 params["threadId"] = json!(thread);
@@ -192,10 +198,12 @@ impl Rpc {
     }
 
     fn on_item_started(&mut self, item: &Value) -> Vec<Act> {
+        let began = Act::ToolBegan(text_of(&item["id"]));
         match item["type"].as_str().unwrap_or_default() {
             "reasoning" => vec![Act::activity(Activity::Thinking)],
             "agentMessage" => vec![Act::activity(Activity::Writing)],
             "commandExecution" => vec![
+                began,
                 Act::activity(Activity::RunningCommand),
                 Act::output(format!("$ {}\n", text_of(&item["command"]))),
             ],
@@ -204,9 +212,10 @@ impl Rpc {
                 let paths = array(&item["changes"]).map(|change| text_of(&change["path"]));
                 let edits = paths.map(|path| Edit { path, old: None }).collect();
                 self.changes.insert(text_of(&item["id"]), (changes.clone(), edits));
-                vec![Act::activity(Activity::Writing), Act::output(format!("{changes}\n"))]
+                vec![began, Act::activity(Activity::Writing), Act::output(format!("{changes}\n"))]
             }
             "mcpToolCall" => vec![
+                began,
                 Act::activity(Activity::RunningCommand),
                 Act::output(format!("[{}] {}\n", text_of(&item["server"]), text_of(&item["tool"]))),
             ],
@@ -215,6 +224,7 @@ impl Rpc {
     }
 
     fn on_item_completed(&mut self, item: &Value) -> Vec<Act> {
+        let ended = Act::ToolEnded(text_of(&item["id"]));
         match item["type"].as_str().unwrap_or_default() {
             "agentMessage" => {
                 self.last_text = text_of(&item["text"]);
@@ -222,9 +232,9 @@ impl Rpc {
             }
             "commandExecution" => {
                 let printed = text_of(&item["aggregatedOutput"]);
-                vec![Act::output(printed), Act::activity(Activity::Thinking), Act::ToolEnded]
+                vec![Act::output(printed), Act::activity(Activity::Thinking), ended]
             }
-            "fileChange" | "mcpToolCall" => vec![Act::activity(Activity::Thinking), Act::ToolEnded],
+            "fileChange" | "mcpToolCall" => vec![Act::activity(Activity::Thinking), ended],
             _ => Vec::new(),
         }
     }

@@ -24,11 +24,30 @@ pub struct Question {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Reply {
     /// Move to it with the arrows, then Enter. This one is marked now.
-    Arrows { marked: usize },
+    Arrows { marked: usize, axis: Axis },
     /// Type this for it, then Enter.
     Words(Vec<String>),
     /// Type the text, then Enter.
     Line,
+}
+
+/// How options are laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Axis {
+    /// One above the other.
+    Column,
+    /// Side by side.
+    Row,
+}
+
+impl Axis {
+    /// The keys to the option before and to the one after.
+    fn keys(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Column => ("\x1b[A", "\x1b[B"),
+            Self::Row => ("\x1b[D", "\x1b[C"),
+        }
+    }
 }
 
 impl Question {
@@ -41,6 +60,14 @@ impl Question {
         Self { asks, text, options, context, shown, places, reply }
     }
 
+    /// Whether its answer is a line, and not keys that move in a list.
+    pub fn takes_a_line(&self) -> bool {
+        match self.reply {
+            Reply::Words(_) | Reply::Line => true,
+            Reply::Arrows { .. } => false,
+        }
+    }
+
     /// What is typed for an answer; `None` when it is none.
     pub fn keys(&self, answer: &str) -> Option<Vec<u8>> {
         let answer = answer.trim();
@@ -50,8 +77,10 @@ impl Question {
         }
         let place = self.place_of(answer)?;
         let keys = match &self.reply {
-            Reply::Arrows { marked } if place >= *marked => "\x1b[B".repeat(place - marked),
-            Reply::Arrows { marked } => "\x1b[A".repeat(marked - place),
+            Reply::Arrows { marked, axis } => match axis.keys() {
+                (_, next) if place >= *marked => next.repeat(place - marked),
+                (back, _) => back.repeat(marked - place),
+            },
             Reply::Words(words) => words.get(place)?.clone(),
             Reply::Line => return None,
         };
@@ -72,6 +101,41 @@ impl Question {
     }
 }
 
+/// What says that an option reaches further than the one thing that is asked.
+const FURTHER_PHRASES: [&str; 7] = [
+    "don't ask",
+    "dont ask",
+    "auto-accept",
+    "auto accept",
+    "auto-run",
+    "auto-approve",
+    "from now on",
+];
+const FURTHER_WORDS: [&str; 22] = [
+    "all",
+    "allowlist",
+    "always",
+    "any",
+    "bypass",
+    "conversation",
+    "every",
+    "everything",
+    "future",
+    "hour",
+    "hours",
+    "minutes",
+    "never",
+    "permanently",
+    "project",
+    "remember",
+    "session",
+    "similar",
+    "today",
+    "until",
+    "whole",
+    "workspace",
+];
+
 /// Options that mean yes, no and always, as `Allow`, `Deny` and `Allow All` with their places; `None` when they are
 /// something else.
 pub(super) fn decisions(shown: &[String]) -> Option<(Vec<String>, Vec<usize>)> {
@@ -80,24 +144,16 @@ pub(super) fn decisions(shown: &[String]) -> Option<(Vec<String>, Vec<usize>)> {
         let first = option.split(|char: char| !char.is_alphanumeric()).next().unwrap_or_default();
         words.contains(&first)
     };
+    // Whatever reaches further than the one thing that is asked.
     let is_always = |option: &str| {
-        [
-            "don't ask",
-            "dont ask",
-            "always",
-            "all edits",
-            "for this session",
-            "for session",
-            "whole session",
-        ]
-        .iter()
-        .any(|words| option.contains(words))
-            || option == "all"
+        let mut words = option.split(|char: char| !char.is_alphanumeric());
+        FURTHER_PHRASES.iter().any(|phrase| option.contains(phrase))
+            || words.any(|word| FURTHER_WORDS.contains(&word))
     };
     const YES: &[&str] =
         &["yes", "y", "allow", "approve", "accept", "proceed", "ok", "run", "apply", "trust"];
     const NO: &[&str] =
-        &["no", "n", "deny", "reject", "decline", "cancel", "abort", "skip", "exit", "don"];
+        &["no", "n", "deny", "reject", "decline", "cancel", "abort", "skip", "exit", "don", "quit"];
     let yes = lower.iter().position(|option| starts(option, YES) && !is_always(option))?;
     let no = lower.iter().position(|option| starts(option, NO) && !is_always(option))?;
     let [allow, deny, allow_all] = PERMISSION_OPTIONS.map(str::to_owned);

@@ -1,7 +1,8 @@
 //! Questions that are answered in the line in which the cursor waits.
 
 use super::form::{Question, Reply};
-use super::menu::{number, question_above};
+use super::menu::{Above, number, words};
+use super::signs::is_idle;
 use super::{FoundQuestion, Row};
 
 /// The question in the last line of the screen, where the cursor is.
@@ -11,48 +12,84 @@ pub(super) fn find(rows: &[&Row], cursor_row: usize) -> Option<FoundQuestion> {
     if cursor_row < last.at || cursor_row > last.at + 1 {
         return None;
     }
+    // A program that leaves the cursor in the line waits for its rest.
+    let is_open = cursor_row == last.at;
     let text = last.text.trim_end();
     let context = || {
         let near = &above[above.len().saturating_sub(25)..];
         near.iter().map(|row| row.text.as_str()).collect::<Vec<_>>().join("\n")
     };
-    if let Some((question, options, words)) = choices(text) {
-        let reply = Reply::Words(words);
+    if let Some((question, options, keys)) = choices(text, is_open) {
+        let question = words(&question).to_owned();
+        let reply = Reply::Words(keys);
         let question = Question::new(question, context(), options, reply);
         return Some(FoundQuestion { at: last.at, question });
     }
     if let Some(found) = numbered(rows, last) {
         return Some(found);
     }
-    let lower = text.to_lowercase();
-    let goes_on = ["press enter", "press any key", "hit enter", "press return"];
-    if goes_on.iter().any(|words| lower.contains(words)) && !lower.contains("interrupt") {
+    if is_pause(text) {
         let options = vec!["Continue".to_owned()];
         let reply = Reply::Words(vec![String::new()]);
         let question = Question::new(text.to_owned(), context(), options, reply);
         return Some(FoundQuestion { at: last.at, question });
     }
-    is_open_question(text).then(|| {
-        let question = Question::new(text.to_owned(), context(), Vec::new(), Reply::Line);
+    is_open_question(text, is_open).then(|| {
+        let text = words(text).to_owned();
+        let question = Question::new(text, context(), Vec::new(), Reply::Line);
         FoundQuestion { at: last.at, question }
     })
 }
 
-/// A list of letters or words at the end of a line: `[Y/n]`, `(yes/no)`, `(Y)es/(N)o/(A)ll [Yes]:`.
-fn choices(text: &str) -> Option<(String, Vec<String>, Vec<String>)> {
-    let text = text.trim_end_matches([':', '>', '?', ' ']);
-    if let Some(found) = bracketed_letters(text) {
+/// Whether it only waits for Enter: a sentence begins with that. One that speaks of the key on its way is a text.
+fn is_pause(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    let pauses = ["press enter", "press any key", "hit enter", "press return"];
+    let begins_sentence = |at: usize| {
+        let before = lower[..at].trim_end();
+        before.is_empty() || before.ends_with(['.', '!', '?', ':', '(', '[', '-', '—'])
+    };
+    // The key would end what the program does.
+    let ends_it = |at: usize| {
+        let what = lower[at..].split_once(" to ").map_or("", |(_, what)| what);
+        ENDS.iter().any(|word| what.starts_with(word))
+    };
+    let found = pauses.iter().find_map(|words| lower.find(words));
+    found.is_some_and(|at| begins_sentence(at) && !ends_it(at)) && !lower.contains("interrupt")
+}
+
+/// What a key may be for, other than that the program continues.
+const ENDS: [&str; 7] = ["abort", "cancel", "stop", "quit", "exit", "skip", "interrupt"];
+
+/// The question before the list, what is shown for each of its words, and what is typed for it.
+type Choices = (String, Vec<String>, Vec<String>);
+
+/// A list of letters or words at the end of a line: `[Y/n]`, `(yes/no/[fingerprint])`, `(Y)es/(N)o/(A)ll [Yes]:`.
+fn choices(line: &str, is_open: bool) -> Option<Choices> {
+    let text = line.trim_end_matches([':', '>', '?', ' ']);
+    let is_asking = |question: &str| text.len() < line.len() || question.ends_with(['?', ':']);
+    if let Some(found) = bracketed_letters(text).filter(|(question, ..)| is_asking(question)) {
         return Some(found);
     }
-    let open = text.rfind(['[', '('])?;
-    let inside = text[open + 1..].strip_suffix([']', ')'])?;
-    let words: Vec<&str> = inside.split(['/', '|', ',']).map(str::trim).collect();
-    let is_word = |word: &str| {
-        !word.is_empty()
-            && word.len() <= 12
-            && word.chars().all(|char| char.is_alphabetic() || char == '\'')
+    let (before, inside) = match last_group(text) {
+        // What Enter alone would mean, behind the list: `[Y/n] (default: y)`.
+        Some((before, inside)) if !inside.contains(['/', ',', '|']) => match last_group(before) {
+            Some(list) => list,
+            None => return default_alone(before, inside),
+        },
+        // A line that has ended may be a text about such a list.
+        Some((before, _)) if !is_open && !is_asking(before) => return None,
+        Some(group) => group,
+        None if is_open => text.rsplit_once(' ').filter(|(before, _)| before.ends_with('?'))?,
+        None => return None,
     };
-    let question = text[..open].trim().to_owned();
+    let words: Vec<&str> =
+        inside.split(['/', '|', ',']).map(|word| word.trim_matches([' ', '[', ']'])).collect();
+    let is_word = |word: &str| {
+        let is_plain = |char: char| char.is_alphabetic() || char == '\'';
+        word == "?" || !word.is_empty() && word.len() <= 12 && word.chars().all(is_plain)
+    };
+    let question = before.trim().to_owned();
     if words.len() < 2 || !words.iter().all(|word| is_word(word)) || question.is_empty() {
         return None;
     }
@@ -62,12 +99,57 @@ fn choices(text: &str) -> Option<(String, Vec<String>, Vec<String>)> {
     if !(has(&["y", "yes"]) && has(&["n", "no"])) {
         return None;
     }
-    let options = words.iter().map(|word| spelled(word)).collect();
-    Some((question, options, words.iter().map(|word| word.to_lowercase()).collect()))
+    let typed = typed(&words);
+    let is_spelled = typed.iter().all(|word| *word == word.to_lowercase());
+    let option = |word: &&str| if is_spelled { spelled(word) } else { (*word).to_owned() };
+    Some((question, words.iter().map(option).collect(), typed))
+}
+
+/// What is typed for each word of a list: in small letters, unless these would mean two things (`n` and `N`).
+fn typed(words: &[&str]) -> Vec<String> {
+    let small: Vec<String> = words.iter().map(|word| word.to_lowercase()).collect();
+    let are_different = small.iter().enumerate().all(|(at, word)| !small[at + 1..].contains(word));
+    match are_different {
+        true => small,
+        false => words.iter().map(|word| (*word).to_owned()).collect(),
+    }
+}
+
+/// What is in the last brackets of a line, and the text before them.
+fn last_group(text: &str) -> Option<(&str, &str)> {
+    let text = text.trim_end();
+    let (open, close) = match text.chars().last()? {
+        ')' => ('(', ')'),
+        ']' => ('[', ']'),
+        _ => return None,
+    };
+    let mut depth = 0_usize;
+    for (at, char) in text.char_indices().rev() {
+        if char == close {
+            depth += 1;
+        } else if char == open {
+            depth -= 1;
+            if depth == 0 {
+                return Some((text[..at].trim_end(), &text[at + 1..text.len() - 1]));
+            }
+        }
+    }
+    None
+}
+
+/// `Ok to proceed? (y)`: a question whose only word is what Enter alone would mean.
+fn default_alone(before: &str, inside: &str) -> Option<Choices> {
+    let keys = match inside.trim().to_lowercase().as_str() {
+        "y" | "n" => ["y", "n"],
+        "yes" | "no" => ["yes", "no"],
+        _ => return None,
+    };
+    let options = ["Yes", "No"].map(str::to_owned).to_vec();
+    before.ends_with('?').then(|| (before.to_owned(), options, keys.map(str::to_owned).to_vec()))
 }
 
 /// `(Y)es/(N)o/(D)on't ask again [Yes]`, `[a]llow  [d]eny`: options with their letter in brackets.
-fn bracketed_letters(text: &str) -> Option<(String, Vec<String>, Vec<String>)> {
+fn bracketed_letters(text: &str) -> Option<Choices> {
     let text = match text.rsplit_once(" [") {
         // What Enter alone would mean.
         Some((before, default)) if default.ends_with(']') && default.len() > 2 => before,
@@ -81,11 +163,12 @@ fn bracketed_letters(text: &str) -> Option<(String, Vec<String>, Vec<String>)> {
     for (start, end) in starts.iter().zip(ends) {
         let part = text[*start..end].trim_end_matches(['/', ',', '|', ' ']);
         options.push(part.chars().filter(|char| !"()[]".contains(*char)).collect::<String>());
-        words.push(part[1..2].to_lowercase());
+        words.push(&part[1..2]);
     }
     let question = text[..first].trim().to_owned();
     let is_plain = options.iter().all(|option| option.len() > 1 && option.len() <= 40);
-    (options.len() >= 2 && is_plain && !question.is_empty()).then_some((question, options, words))
+    let is_list = options.len() >= 2 && is_plain && !question.is_empty();
+    is_list.then(|| (question, options, typed(&words)))
 }
 
 /// A letter in brackets, followed by the rest of its word.
@@ -113,15 +196,22 @@ fn numbered(rows: &[&Row], last: &Row) -> Option<FoundQuestion> {
     if options.len() < 2 || first + options.len() != list.len() {
         return None;
     }
-    let (above, context) = question_above(rows, first);
-    let question = if above.is_empty() { last.text.clone() } else { above };
+    let above = Above::of(rows, first);
+    let question = if above.text.is_empty() { last.text.clone() } else { above.text };
     let words = (1..=options.len()).map(|number| number.to_string()).collect();
-    let question = Question::new(question, context, options, Reply::Words(words));
+    let question = Question::new(question, above.context, options, Reply::Words(words));
     Some(FoundQuestion { at: last.at, question })
 }
 
-/// A line that ends in a question mark or asks for a named thing.
-fn is_open_question(text: &str) -> bool {
+/// Words of a sentence that ends in a colon because something follows.
+const LEADING: [&str; 8] = ["here", "here's", "is", "are", "was", "this", "following", "below"];
+
+/// A line that ends in a question mark or asks for a named thing. One in which the cursor waits may end in a default.
+fn is_open_question(text: &str, is_open: bool) -> bool {
+    let text = match last_group(text) {
+        Some((before, _)) if is_open && before.ends_with([':', '?']) => return true,
+        _ => text,
+    };
     let lower = text.to_lowercase();
     let names = [
         "password",
@@ -146,10 +236,18 @@ fn is_open_question(text: &str) -> bool {
     ];
     let asks =
         starts.iter().any(|word| lower.trim_start_matches(['?', ' ', '›', '>']).starts_with(word));
+    let is_marked = lower.starts_with("? ") && !is_idle(text);
+    // A text that leads to something says what follows; a prompt is short.
+    let words: Vec<&str> = lower.split_whitespace().collect();
+    let leads = words.iter().any(|word| LEADING.contains(word));
+    let is_named = |name: &&str| match is_open {
+        true => !leads && words.len() <= 10 && lower.contains(*name),
+        false => !leads && words.len() <= 4 && lower.trim_end_matches(':').ends_with(*name),
+    };
     match text.chars().last() {
-        Some('?') => asks || lower.starts_with("? "),
-        Some(':') => asks || names.iter().any(|name| lower.trim_end_matches(':').ends_with(name)),
-        _ => false,
+        Some('?') => asks || is_marked,
+        Some(':') => asks || names.iter().any(is_named) || is_open && is_marked,
+        _ => is_open && is_marked,
     }
 }
 

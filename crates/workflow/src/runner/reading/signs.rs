@@ -1,20 +1,25 @@
 //! Signs of work, of the end, and of failure.
 
-use super::{Activity, Row, Seen};
+use super::{Activity, Row, ScreenState};
 
 /// How many rows at the end of a screen are looked at for signs.
 const NEAR: usize = 8;
 
 /// What spinners are drawn with.
-const SPINNERS: &str = "✻✽✶✳✢✺✷◐◓◑◒◴◷◶◵▖▘▝▗◜◝◞◟·∗";
+const SPINNERS: &str = "✻✽✶✳✢✺✷◐◓◑◒◴◷◶◵▖▘▝▗◜◝◞◟∗";
 
 /// Some are drawn with what also begins a line of text.
-const WEAK_SPINNERS: &str = "*|/-\\";
+const WEAK_SPINNERS: &str = "·*|/-\\";
 
 /// The last row that shows work, and what kind of work.
 pub(super) fn working(rows: &[&Row]) -> Option<(usize, Activity)> {
     let near = &rows[rows.len().saturating_sub(NEAR)..];
-    let found = near.iter().rev().find(|row| is_working(&row.text))?;
+    // A bar above a prompt that waits is a part of what the program has said.
+    let prompt = near.iter().rposition(|row| is_idle(&row.text)).map(|at| near[at].at);
+    let is_below_prompt = |row: &Row| prompt.is_none_or(|prompt| row.at > prompt);
+    let is_sign =
+        |row: &&&Row| is_working(&row.text) || is_progress(&row.text) && is_below_prompt(row);
+    let found = near.iter().rev().find(is_sign)?;
     let activity =
         if is_progress(&found.text) { Activity::RunningCommand } else { activity_of(&found.text) };
     Some((found.at, activity))
@@ -29,11 +34,17 @@ fn is_working(text: &str) -> bool {
         "esc to stop",
         "to interrupt)",
     ];
-    says_so.iter().any(|words| lower.contains(words)) || is_spinner(text) || is_progress(text)
+    says_so.iter().any(|words| lower.contains(words)) || is_spinner(text)
 }
 
-/// A spinner and a word that stays: `⠋ Thinking…`.
+/// A spinner and a word that stays: `⠋ Thinking…`, `░█  Waiting for the model`.
 fn is_spinner(text: &str) -> bool {
+    let unscanned = text.trim_start_matches(['░', '█']);
+    let is_scanner = text.len() > unscanned.len() && unscanned.starts_with(' ');
+    if is_scanner {
+        let first = unscanned.split_whitespace().next().unwrap_or_default();
+        return first.ends_with("ing");
+    }
     let mut chars = text.chars();
     let Some(frame) = chars.next() else { return false };
     let Some(rest) = chars.as_str().strip_prefix(' ') else { return false };
@@ -108,17 +119,22 @@ fn activity_of(text: &str) -> Activity {
 }
 
 /// What a screen without work and without a question shows.
-pub(super) fn rest(rows: &[&Row]) -> Seen {
+pub(super) fn rest(rows: &[&Row]) -> ScreenState {
     let near = &rows[rows.len().saturating_sub(NEAR)..];
-    if let Some(row) = near.iter().rev().find(|row| is_error(&row.text)) {
-        return Seen::Error(row.text.clone());
+    let last = near.iter().rev().find(|row| !is_idle(&row.text));
+    let is_idle = near.iter().rev().take(4).any(|row| is_idle(&row.text));
+    // Above a prompt, an error is how its work ended only where it is the last that the program says: a summary may
+    // tell of one.
+    let error = match is_idle {
+        true => last.filter(|row| is_error(&row.text)),
+        false => near.iter().rev().find(|row| is_error(&row.text)),
+    };
+    match error {
+        Some(row) if is_idle => ScreenState::Stopped(row.text.clone()),
+        Some(row) => ScreenState::Error(row.text.clone()),
+        None if is_idle || near.iter().any(|row| is_done(&row.text)) => ScreenState::Finished,
+        None => ScreenState::Nothing,
     }
-    if near.iter().any(|row| is_done(&row.text))
-        || near.iter().rev().take(4).any(|row| is_idle(&row.text))
-    {
-        return Seen::Finished;
-    }
-    Seen::Nothing
 }
 
 fn is_error(text: &str) -> bool {
@@ -136,6 +152,9 @@ fn is_error(text: &str) -> bool {
         "exception",
         "uncaught",
         "unhandled",
+        "✕",
+        "npm err",
+        "e: ",
     ];
     let holds = [
         " error:",
@@ -186,7 +205,7 @@ fn is_done(text: &str) -> bool {
 }
 
 /// An empty prompt of the program's own.
-fn is_idle(text: &str) -> bool {
+pub(super) fn is_idle(text: &str) -> bool {
     let lower = text.to_lowercase();
     let is_prompt = [">", "❯", "›", "$", "#", "»"].contains(&text.trim());
     let hints = [
@@ -196,6 +215,8 @@ fn is_idle(text: &str) -> bool {
         "ask anything",
         "send a message",
         "/help",
+        "context left",
+        "shift+tab to cycle",
     ];
     is_prompt || hints.iter().any(|hint| lower.contains(hint)) || text.trim_end().ends_with('$')
 }

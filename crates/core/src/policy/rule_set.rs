@@ -20,9 +20,9 @@ string_enum! {
     }
 }
 
-/// Everything that was decided beforehand, for one agent.
+/// Everything that was decided in advance, for one agent.
 #[derive(Clone, Debug)]
-pub struct GivenRules {
+pub struct RuleSet {
     /// What is never run, whatever else is allowed.
     pub deny: Vec<DenyRule>,
     /// Commands that `restricted` allows in addition.
@@ -42,8 +42,8 @@ pub struct ScopeRules {
     pub allow: Vec<Pattern>,
 }
 
-impl GivenRules {
-    /// Nothing decided beforehand.
+impl RuleSet {
+    /// Nothing was decided in advance.
     pub const fn none() -> Self {
         Self {
             deny: Vec::new(),
@@ -57,12 +57,12 @@ impl GivenRules {
     /// The same with the rules of these scopes; what is denied anywhere stays denied.
     #[must_use]
     pub fn with_scopes<'a>(&self, scopes: impl IntoIterator<Item = &'a str>) -> Self {
-        let mut given = self.clone();
+        let mut joined = self.clone();
         for rules in scopes.into_iter().filter_map(|name| self.scopes.get(name)) {
-            given.deny.extend(rules.deny.iter().cloned());
-            given.allow.extend(rules.allow.iter().cloned());
+            joined.deny.extend(rules.deny.iter().cloned());
+            joined.allow.extend(rules.allow.iter().cloned());
         }
-        given
+        joined
     }
 
     /// What applies to this call.

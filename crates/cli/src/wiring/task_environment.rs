@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use jiff::tz::TimeZone;
-use windlass_agent::{Settings, Surroundings};
+use windlass_agent::{Settings, TaskEnvironment};
 use windlass_sandbox::{IsolationReport, SandboxKind};
 
 use super::Environment;
@@ -26,9 +26,9 @@ pub(super) fn of(
     config: &Config,
     isolation: &IsolationReport,
     settings: &Settings,
-) -> Surroundings {
+) -> TaskEnvironment {
     let search_path = environment.variables.get("PATH").cloned().unwrap_or_default();
-    Surroundings {
+    TaskEnvironment {
         time_zone: TimeZone::system(),
         system: system(isolation.kind, config),
         shell: "bash".to_owned(),

@@ -1,17 +1,17 @@
 //! How calls are judged, without a browser.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use windlass_sandbox::network::{AddressRules, HostRules};
 
 use super::*;
 
-fn judged(arguments: Value, saved: &Saved) -> Result<Judged, String> {
+fn judged(arguments: Value, saved: &BrowsingState) -> Result<CallEffect, String> {
     let reach = Reach::new(AddressRules { allowed: Vec::new() }, HostRules::Any);
     let given: Arguments = serde_json::from_value(arguments).unwrap();
     judge(&reach, &given, saved).map_err(|outcome| outcome.text)
 }
 
-fn page() -> Saved {
+fn page() -> BrowsingState {
     let form = Form {
         method: "POST".into(),
         url: "https://a.example/send".into(),
@@ -24,7 +24,7 @@ fn page() -> Saved {
         submits,
         form: form.cloned(),
     };
-    let mut saved = Saved::default();
+    let mut saved = BrowsingState::default();
     saved.set_elements([
         element("b1", "button", true, Some(&form)),
         element("t1", "textbox", false, Some(&form)),
@@ -57,7 +57,7 @@ fn each_action_has_the_class_and_risk_of_what_it_would_do() {
     ];
     let mut table = String::new();
     for case in cases {
-        let Judged { assessment, recovery, .. } = judged(case.clone(), &saved).unwrap();
+        let CallEffect { assessment, recovery, .. } = judged(case.clone(), &saved).unwrap();
         let again = if recovery == Recovery::Rerun { "rerun" } else { "unknown" };
         table += &format!("{case} {} {} {again}\n", assessment.risk, assessment.class);
     }
@@ -86,7 +86,8 @@ fn files_and_private_addresses_are_refused_before_anything_starts() {
     for url in
         ["file:///etc/passwd", "http://127.0.0.1/", "http://169.254.169.254/", "chrome://gpu", "x"]
     {
-        let refused = judged(json!({ "action": "navigate", "url": url }), &Saved::default());
+        let refused =
+            judged(json!({ "action": "navigate", "url": url }), &BrowsingState::default());
         assert!(refused.is_err(), "{url}");
     }
 }
@@ -105,5 +106,5 @@ fn an_element_that_was_not_seen_cannot_be_used() {
 fn a_person_reads_what_a_form_would_send() {
     let judged = judged(json!({ "action": "submit", "ref": "b1" }), &page()).unwrap();
     assert_eq!(judged.assessment.reason, "submits a form to https://a.example/send (POST)");
-    assert_eq!(judged.form.unwrap().shown(), "POST https://a.example/send\n+ name: Ann\n");
+    assert_eq!(judged.form.unwrap().text(), "POST https://a.example/send\n+ name: Ann\n");
 }
