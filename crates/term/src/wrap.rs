@@ -31,7 +31,8 @@ fn wrap_line(line: &str, columns: usize) -> String {
     wrapped
 }
 
-/// Cuts a line to a number of columns. Colours take no room, and end with the line.
+/// Cuts a line to a number of columns. Colours and links take no room, and end with the line. Other control
+/// characters have no place in a line and are left out.
 pub fn cut_columns(line: &str, columns: usize) -> String {
     let (mut kept, mut used, mut coloured, mut is_linked) = (String::new(), 0, false, false);
     let mut rest = line;
@@ -49,15 +50,18 @@ pub fn cut_columns(line: &str, columns: usize) -> String {
             rest = &rest[length..];
             continue;
         }
+        rest = &rest[grapheme.len()..];
+        if grapheme.chars().all(char::is_control) {
+            continue;
+        }
         let wide = grapheme_width(grapheme);
         let is_last = used + wide > columns.saturating_sub(1);
-        if is_last && width(&strip_controls(rest)) > columns - used {
+        if is_last && used + wide + width(&strip_controls(rest)) > columns {
             kept.push('…');
             break;
         }
         kept.push_str(grapheme);
         used += wide;
-        rest = &rest[grapheme.len()..];
     }
     if is_linked {
         kept.push_str(link::END);
@@ -98,7 +102,18 @@ mod tests {
         assert_eq!(cut_columns("e\u{301}e\u{301}e\u{301}", 2), "e\u{301}…");
     }
 
+    #[test]
+    fn controls_are_left_out_of_a_cut_line() {
+        assert_eq!(cut_columns("a\u{9b}\u{85}\tb", 1), "…");
+        assert_eq!(cut_columns("\u{7}\u{8}\u{1}ab", 2), "ab");
+    }
+
     proptest! {
+        #[test]
+        fn whatever_is_cut_fits(text in any::<String>(), columns in 0usize..20) {
+            prop_assert!(width(&strip_controls(&cut_columns(&text, columns))) <= columns.max(1));
+        }
+
         #[test]
         fn nothing_is_lost_and_lines_fit(text in "[a-z漢]{1,9}( [a-z漢]{1,9}){0,20}", columns in 22usize..60) {
             let wrapped = wrap(&text, columns);

@@ -7,6 +7,7 @@ use windlass_term::strip_controls;
 use super::{Conversations, PageAction, ViewKind};
 use crate::keymap::Action;
 use crate::keys::{Code, Key};
+use crate::text::{prose_line, width};
 
 /// What an entry stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,7 +145,7 @@ impl List {
                 | ViewKind::Help
                 | ViewKind::Text => "Enter · Esc",
             };
-            return format!("search: {}  {keys}", self.filter);
+            return format!("search: {}  {keys}", prose_line(&self.filter));
         }
         let keys = match self.kind {
             ViewKind::Tasks => {
@@ -182,7 +183,7 @@ impl List {
 
     /// Where the cursor is while words are typed.
     pub fn search_column(&self) -> Option<usize> {
-        self.is_typing.then(|| "search: ".len() + crate::text::width(&self.filter))
+        self.is_typing.then(|| "search: ".len() + width(&prose_line(&self.filter)))
     }
 
     pub fn press(&mut self, key: Key, rows: usize) -> PageAction {

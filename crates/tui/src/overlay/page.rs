@@ -6,7 +6,7 @@ use super::scroll_speed::ScrollSpeed;
 use super::{DiffOf, PageAction, ViewKind};
 use crate::Moment;
 use crate::keys::{Code, Direction, Key};
-use crate::text::broken;
+use crate::text::{broken, prose_line, width};
 
 /// One line of a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -193,7 +193,7 @@ impl Page {
     /// What stands at the bottom: the search, or where one is.
     pub fn status(&self, height: usize) -> String {
         if self.search.is_typing {
-            return format!("/{}", self.search.words);
+            return format!("/{}", prose_line(&self.search.words));
         }
         let (count, last) = (self.laid.rows.len(), self.last_top(height));
         // Its own rows are not known before they are counted by this, so the page may be scrolled a little further.
@@ -214,7 +214,7 @@ impl Page {
 
     /// Which of the places is found that have what was searched for.
     fn found_words(&self) -> String {
-        let words = &self.search.words;
+        let words = prose_line(&self.search.words);
         match self.search.found {
             None => String::new(),
             Some(Found::Nowhere) => format!("not found: {words} · "),
@@ -230,7 +230,7 @@ impl Page {
 
     /// Where the cursor is while words are typed.
     pub fn search_column(&self) -> Option<usize> {
-        self.search.is_typing.then(|| 1 + crate::text::width(&self.search.words))
+        self.search.is_typing.then(|| 1 + width(&prose_line(&self.search.words)))
     }
 
     pub fn press(&mut self, key: Key, height: usize, now: Moment) -> PageAction {

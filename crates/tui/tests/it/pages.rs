@@ -74,6 +74,18 @@ fn a_search_goes_round_and_says_what_it_found() {
 }
 
 #[test]
+fn hidden_characters_in_a_search_are_shown_and_fit_any_window() {
+    for columns in 1..30 {
+        let mut world = world(page(30));
+        world.resize(columns, 6);
+        world.types("/");
+        world.paste("\u{9d}\u{7}\u{8}\u{b}a\u{1}\u{1b}[2J");
+        assert!(world.app.overlay.is_some());
+        assert!(columns < 20 || world.shown().contains(r"/\u{9D}"), "{}", world.shown());
+    }
+}
+
+#[test]
 fn what_is_found_is_marked() {
     let mut world = World::with(settings(COLOURS), 60, 12);
     world.input(Input::Loaded(Box::new(numbered(ViewKind::Transcript { task: None }))));
