@@ -222,6 +222,7 @@ impl Pressing<'_> {
         self.0.questions.typed(self.0.now);
         let Some(text) = text else { return Vec::new() };
         let Some(question) = plan else {
+            self.0.writing.cancel_search();
             self.0.writing.stop_browsing();
             self.0.writing.composer.replace(Draft::of(text.trim_end_matches('\n')));
             return vec![Effect::Save];

@@ -248,11 +248,7 @@ impl ComposerState {
         let Some(searching) = &mut self.searching else { return };
         match (key.code, action) {
             (_, Some(Action::HistorySearch)) => searching.skip += 1,
-            (_, Some(Action::Interrupt | Action::Leave)) => {
-                let aside = searching.aside.clone();
-                self.searching = None;
-                return self.composer.replace(aside);
-            }
+            (_, Some(Action::Interrupt | Action::Leave)) => return self.cancel_search(),
             (_, Some(Action::Send)) | (Code::Tab | Code::Right | Code::Left, _) => {
                 let aside = searching.aside.clone();
                 self.searching = None;
@@ -276,6 +272,13 @@ impl ComposerState {
         self.show_found();
     }
 
+    /// Back to what was written before a search in the history.
+    pub(super) fn cancel_search(&mut self) {
+        if let Some(searching) = self.searching.take() {
+            self.composer.replace(searching.aside);
+        }
+    }
+
     fn show_found(&mut self) {
         let Some(searching) = &mut self.searching else { return };
         match self.history.search(&searching.words, searching.skip) {
@@ -286,6 +289,7 @@ impl ComposerState {
 
     /// Takes the place of what is written, without losing it.
     pub(super) fn put_in_place(&mut self, draft: Draft) {
+        self.cancel_search();
         self.leave_history();
         let written = self.composer.take();
         self.put_aside(written);
@@ -310,6 +314,7 @@ impl ComposerState {
     pub(super) fn start_answering(&mut self, purpose: Purpose, words: &str) {
         // One answer at a time: words for another question go into the history.
         self.stop_answering();
+        self.cancel_search();
         self.leave_history();
         let aside = self.composer.take();
         self.completing.close();
@@ -323,6 +328,7 @@ impl ComposerState {
     /// Back to what was written before. Words that were not sent are in the history.
     pub(super) fn stop_answering(&mut self) {
         let Some(answering) = self.answering.take() else { return };
+        self.cancel_search();
         let words = self.composer.take().expanded();
         self.history.push(&words);
         self.composer.replace(answering.aside);

@@ -4,6 +4,7 @@ use windlass_coordinator::files;
 use windlass_tui::app::{Effect, Input, OwnCommand, Phase, SavedDrafts};
 use windlass_tui::completion::Command;
 use windlass_tui::composer::Draft;
+use windlass_tui::dialog::QUIET;
 use windlass_tui::keys::{Code, Key};
 use windlass_tui::state_files::StateFiles;
 
@@ -412,6 +413,35 @@ fn a_search_in_the_history_keeps_what_was_put_aside() {
     world.key(Key::ctrl('q'));
     assert_eq!(world.app.writing.composer.text(), "second draft");
     assert!(world.app.writing.history.search("first draft", 0).is_some());
+}
+
+#[test]
+fn an_editor_that_closes_during_a_search_ends_the_search() {
+    let mut world = World::new(80, 24);
+    world.types("from before\n");
+    world.types("a draft");
+    world.key(Key::ctrl('r'));
+    world.input(Input::Edited(Some("what the editor saved\n".to_owned())));
+    world.key(Key::plain(Code::Escape));
+    assert_eq!(world.app.writing.composer.text(), "what the editor saved");
+}
+
+#[test]
+fn a_question_that_goes_during_a_search_gives_the_draft_back() {
+    let mut world = World::new(80, 24);
+    world.types("from before\n");
+    world.types("a draft");
+    world.ask("rm x");
+    world.wait(2 * QUIET);
+    world.key(Key::plain(Code::Down));
+    world.types("3");
+    world.wait(2 * QUIET);
+    world.types("not this file");
+    world.key(Key::ctrl('r'));
+    world.input(Input::Questions(Vec::new()));
+    world.key(Key::plain(Code::Escape));
+    assert_eq!(world.app.writing.composer.text(), "a draft");
+    assert!(world.app.writing.history.search("not this file", 0).is_some());
 }
 
 /// What a command printed goes with the next message that arrives.
