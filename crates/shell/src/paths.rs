@@ -293,8 +293,11 @@ impl Resolver<'_> {
                 format!("changes `{shown}`, which says what an agent may do"),
             ));
         }
-        if absolute.iter().any(|path| RUN_AT_START.iter().any(|file| in_home(context, file, path)))
-        {
+        let runs_at_start = |path: &String| {
+            let location = Location::new(context, path);
+            RUN_AT_START.iter().any(|file| location.is_at(file))
+        };
+        if absolute.iter().any(runs_at_start) {
             return Some(Assessment::of(
                 Class::Destructive,
                 format!("changes `{shown}`, which decides what runs at a later start"),
@@ -404,19 +407,11 @@ fn inside<'p>(context: &Context, path: &'p str) -> Option<&'p str> {
 
 fn run_by_others(context: &Context, path: &str) -> Option<&'static str> {
     let inside = inside(context, path)?;
-    // What is copied over a directory lands in it.
-    let here = |pattern: &str, inside: &str| {
-        glob(pattern, inside) || pattern.strip_suffix("/*").is_some_and(|top| top == inside)
-    };
-    let at_any_depth = |pattern: &str| {
-        here(pattern, inside)
-            || inside.split_once('/').is_some() && here(&format!("*/{pattern}"), inside)
-            || inside.split_once('/').is_some() && glob(&format!("*/{pattern}"), inside)
-    };
     if inside.split('/').any(|part| part == "node_modules") {
         return None;
     }
-    RUN_BY_OTHERS.iter().find(|(pattern, _)| at_any_depth(pattern)).map(|(_, who)| *who)
+    let is_at_any_depth = |pattern: &str| files::tails(inside).any(|tail| is_at(pattern, tail));
+    RUN_BY_OTHERS.iter().find(|(pattern, _)| is_at_any_depth(pattern)).map(|(_, who)| *who)
 }
 
 /// Whether an absolute path leads to a file of the workspace that changes an agent's own rules.
@@ -469,13 +464,30 @@ fn without_brackets(path: &str) -> String {
     })
 }
 
-/// Whether an absolute path is matched by a glob in which `~` is the home directory.
-fn in_home(context: &Context, pattern: &str, path: &str) -> bool {
-    let pattern = match pattern.strip_prefix('~') {
-        Some(rest) => format!("{}{rest}", context.home.trim_end_matches('/')),
-        None => pattern.to_owned(),
-    };
-    glob(&pattern, path) || pattern.strip_suffix("/*").is_some_and(|top| top == path)
+/// Whether a path is what a glob names. What is copied over a directory lands in it.
+fn is_at(pattern: &str, path: &str) -> bool {
+    glob(pattern, path) || pattern.strip_suffix("/*") == Some(path)
+}
+
+/// An absolute path, and what of it is below the home directory: looked up once for many globs.
+struct Location<'p> {
+    path: &'p str,
+    in_home: Option<&'p str>,
+}
+
+impl<'p> Location<'p> {
+    fn new(context: &Context, path: &'p str) -> Self {
+        let in_home = path.strip_prefix(context.home.trim_end_matches('/'));
+        Self { path, in_home }
+    }
+
+    /// Whether it is what a glob names, in which `~` is the home directory.
+    fn is_at(&self, pattern: &str) -> bool {
+        match pattern.strip_prefix('~') {
+            Some(below) => self.in_home.is_some_and(|path| is_at(below, path)),
+            None => is_at(pattern, self.path),
+        }
+    }
 }
 
 /// Whether an absolute path, possibly with globs in it, may name a secret.
@@ -490,17 +502,16 @@ fn secret(context: &Context, path: &str) -> bool {
         return false;
     }
     // A workspace that we made there is the agent's own; the rest of the directory is not.
-    let data = OWN_DATA.replacen('~', context.home.trim_end_matches('/'), 1);
-    let is_own = glob(&data, &context.workspace) && inside(context, &path).is_some();
-    SECRETS.iter().filter(|pattern| !is_own || **pattern != OWN_DATA).any(|pattern| {
-        let pattern = match pattern.strip_prefix('~') {
-            Some(rest) => format!("{}{rest}", context.home.trim_end_matches('/')),
-            None => (*pattern).to_owned(),
-        };
-        let directory = pattern.strip_suffix("/*").is_some_and(|directory| directory == path);
-        directory
-            || glob(&pattern, &path)
-            || (path.contains(['*', '?', '[']) && can_overlap(&path, &pattern))
+    let is_own = |pattern: &str| {
+        pattern == OWN_DATA
+            && Location::new(context, &context.workspace).is_at(OWN_DATA)
+            && inside(context, &path).is_some()
+    };
+    let (location, is_glob) = (Location::new(context, &path), path.contains(['*', '?', '[']));
+    let home = context.home.trim_end_matches('/');
+    SECRETS.iter().any(|pattern| {
+        let may_be = || is_glob && can_overlap(&path, &pattern.replacen('~', home, 1));
+        (location.is_at(pattern) || may_be()) && !is_own(pattern)
     })
 }
 

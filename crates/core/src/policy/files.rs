@@ -72,8 +72,9 @@ pub fn is_secret(path: &str) -> bool {
     // `.key` is more often a filter of `jq` than the name of a file.
     let nameless = name.starts_with('.');
     let applies = |pattern: &&&str| !(nameless && pattern.starts_with('*'));
-    SECRET_NAMES.iter().filter(applies).any(|pattern| matches_part(pattern, name))
-        || is_among_secrets(&parts)
+    let (lower, is_glob) = (name.to_ascii_lowercase(), has_glob(name));
+    let is_meant = |pattern: &&str| glob(pattern, &lower) || (is_glob && glob(name, pattern));
+    SECRET_NAMES.iter().filter(applies).any(is_meant) || is_among_secrets(&parts)
 }
 
 /// Whether a file holds secrets because of the directory that it is in: `.ssh`, `.aws`, `.docker/config.json`.
@@ -86,11 +87,6 @@ pub fn is_secret_by_directory(path: &str) -> bool {
 fn is_public(name: &str) -> bool {
     let public = [".pub", ".example", ".sample", ".template", ".md"];
     public.iter().any(|ending| name.ends_with(ending)) || name == "known_hosts"
-}
-
-/// Whether a part is what a pattern means, or is a glob that may stand for it.
-fn matches_part(pattern: &str, part: &str) -> bool {
-    glob(pattern, &part.to_ascii_lowercase()) || (has_glob(part) && glob(part, pattern))
 }
 
 fn is_among_secrets(parts: &[&str]) -> bool {
@@ -115,19 +111,18 @@ fn has_glob(part: &str) -> bool {
 /// workspace.
 pub fn changes_rules(path: &str) -> bool {
     let path = path.trim_start_matches("./").trim_end_matches('/');
-    // Case counts for less here than the file system says: some have none.
-    let lower = path.to_ascii_lowercase();
-    let below_any = |name: &str| lower.ends_with(&format!("/{}", name.to_ascii_lowercase()));
-    let matches = |pattern: &&str| {
-        is_rule_of(&lower, pattern) || glob(&format!("*/{}", pattern.to_ascii_lowercase()), &lower)
-    };
-    !glob(OWN_FILES, path) && (RULE_FILES.iter().any(matches) || rule_directories().any(below_any))
+    !glob(OWN_FILES, path) && tails(path).any(is_rule)
 }
 
 /// Whether a file is a rule for agents that start in a directory. The path is the one inside that directory.
 pub fn is_rule_in(path: &str) -> bool {
-    let lower = path.trim_start_matches("./").trim_end_matches('/').to_ascii_lowercase();
-    !glob(OWN_FILES, &lower) && RULE_FILES.iter().any(|pattern| is_rule_of(&lower, pattern))
+    let path = path.trim_start_matches("./").trim_end_matches('/');
+    !glob(OWN_FILES, &path.to_ascii_lowercase()) && is_rule(path)
+}
+
+/// A path, and what of it comes after each `/`: what it may be called from the directories that it goes through.
+pub fn tails(path: &str) -> impl Iterator<Item = &str> {
+    std::iter::once(path).chain(path.match_indices('/').map(|(at, _)| &path[at + 1..]))
 }
 
 /// The names that a directory's own rules have: files, and directories of files.
@@ -135,14 +130,14 @@ pub fn rule_names() -> impl Iterator<Item = &'static str> {
     RULE_FILES.iter().map(|pattern| pattern.trim_end_matches("/*"))
 }
 
-fn rule_directories() -> impl Iterator<Item = &'static str> {
-    RULE_FILES.iter().filter_map(|pattern| pattern.strip_suffix("/*"))
-}
-
-/// What is put in place of a directory of rules changes them as well.
-fn is_rule_of(lower: &str, pattern: &str) -> bool {
-    let pattern = pattern.to_ascii_lowercase();
-    glob(&pattern, lower) || pattern.strip_suffix("/*") == Some(lower)
+/// Case counts for less here than the file system says: some have none. What is put in place of a directory of rules
+/// changes them as well.
+fn is_rule(path: &str) -> bool {
+    let first = path.split('/').next().unwrap_or_default();
+    RULE_FILES.iter().any(|pattern| match pattern.strip_suffix("/*") {
+        Some(directory) => first.eq_ignore_ascii_case(directory),
+        None => path.eq_ignore_ascii_case(pattern),
+    })
 }
 
 #[cfg(test)]
