@@ -13,6 +13,30 @@ use uuid::Uuid;
 
 const DIGITS: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
+/// Characters after the prefix.
+const LENGTH: usize = 26;
+
+/// The value of each byte as a digit; ids are read and written for every event.
+const VALUES: [u8; 256] = digit_values();
+const NO_DIGIT: u8 = u8::MAX;
+
+const fn digit_values() -> [u8; 256] {
+    let mut values = [NO_DIGIT; 256];
+    let mut value = 0;
+    while value < DIGITS.len() {
+        values[DIGITS[value] as usize] = value as u8;
+        values[DIGITS[value].to_ascii_lowercase() as usize] = value as u8;
+        value += 1;
+    }
+    let mut look_alikes: &[(u8, u8)] = &[(b'I', 1), (b'L', 1), (b'O', 0)];
+    while let [(letter, value), rest @ ..] = look_alikes {
+        values[*letter as usize] = *value;
+        values[letter.to_ascii_lowercase() as usize] = *value;
+        look_alikes = rest;
+    }
+    values
+}
+
 /// Text that is not an id of the wanted kind.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("`{text}` is not an id like `{prefix}_01J9…`")]
@@ -44,7 +68,8 @@ macro_rules! ids {
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "{}_{}", $prefix, encode(self.0))
+                f.write_str(concat!($prefix, "_"))?;
+                f.write_str(std::str::from_utf8(&encode(self.0)).unwrap_or_default())
             }
         }
 
@@ -121,27 +146,27 @@ fn derived(parent: &str, name: &str) -> Uuid {
     Uuid::from_bytes(bytes)
 }
 
-fn encode(id: Uuid) -> String {
-    let value = id.as_u128();
-    (0..26).rev().map(|place| DIGITS[(value >> (place * 5)) as usize & 31] as char).collect()
+fn encode(id: Uuid) -> [u8; LENGTH] {
+    let mut value = id.as_u128();
+    let mut text = [0; LENGTH];
+    for digit in text.iter_mut().rev() {
+        *digit = DIGITS[(value & 31) as usize];
+        value >>= 5;
+    }
+    text
 }
 
 fn decode(text: &str) -> Option<Uuid> {
-    if text.len() != 26 {
+    if text.len() != LENGTH {
         return None;
     }
     let mut value: u128 = 0;
     for (index, letter) in text.bytes().enumerate() {
-        let letter = match letter.to_ascii_uppercase() {
-            b'I' | b'L' => b'1',
-            b'O' => b'0',
-            other => other,
-        };
-        let digit = DIGITS.iter().position(|&d| d == letter)? as u128;
-        if index == 0 && digit > 7 {
+        let digit = VALUES[usize::from(letter)];
+        if digit == NO_DIGIT || (index == 0 && digit > 7) {
             return None;
         }
-        value = value << 5 | digit;
+        value = value << 5 | u128::from(digit);
     }
     Some(Uuid::from_u128(value))
 }
@@ -163,6 +188,13 @@ mod tests {
         fn parsing_an_id_never_panics(text in ".*") {
             let _ = text.parse::<TaskId>();
         }
+    }
+
+    #[test]
+    fn letters_that_look_like_digits_are_read_as_them() {
+        let id: TaskId = format!("task_0{}", "1".repeat(25)).parse().unwrap();
+        assert_eq!(format!("task_o{}Li", "I1".repeat(11) + "l").parse(), Ok(id));
+        assert!(format!("task_0{}", "U".repeat(25)).parse::<TaskId>().is_err());
     }
 
     #[test]
