@@ -5,7 +5,7 @@
 //! - A file that is damaged puts nothing back.
 
 use std::fs::{self, DirBuilder, File};
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
@@ -50,15 +50,33 @@ pub(super) fn write(path: &Path, snapshot: &Snapshot) {
         gave_up: snapshot.gave_up,
         has_directories: true,
     };
-    let (Ok(text), Some(directory)) = (serde_json::to_vec(&record), path.parent()) else { return };
+    let Ok(text) = serde_json::to_vec(&record) else { return };
+    if path.exists() {
+        replace(path, &text);
+    } else if create(path, &text).is_err() {
+        let _ = fs::remove_file(path);
+    }
+}
+
+/// A new one. The command has not started: if this is cut off, there is nothing to put back yet.
+fn create(path: &Path, text: &[u8]) -> io::Result<()> {
+    let mut options = File::options();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    let opened = match options.open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let directory = path.parent().unwrap_or(path);
+            DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+            options.open(path)
+        }
+        opened => opened,
+    };
+    opened?.write_all(text)
+}
+
+/// In place of one that counts until the new one is whole.
+fn replace(path: &Path, text: &[u8]) {
     let new = path.with_extension("new");
-    let written = DirBuilder::new().recursive(true).mode(0o700).create(directory).and_then(|()| {
-        let mut options = File::options();
-        options.write(true).create(true).truncate(true).mode(0o600);
-        options.open(&new)?.write_all(&text)?;
-        fs::rename(&new, path)
-    });
-    if written.is_err() {
+    if create(&new, text).and_then(|()| fs::rename(&new, path)).is_err() {
         let _ = fs::remove_file(&new);
     }
 }
