@@ -10,7 +10,7 @@ use windlass_agent::Preview;
 use windlass_core::event::{Event, Record};
 use windlass_core::id::TaskId;
 pub use windlass_store::Scope;
-use windlass_store::{Changes, Filter, Store};
+use windlass_store::{Bookmark, Changes, Filter, Store, StreamCursors};
 
 use crate::live::Watcher;
 use crate::{Coordinator, Error};
@@ -44,15 +44,18 @@ pub struct TaskFeed {
 
 /// One journal, read up to here.
 struct FollowedJournal {
-    task: TaskId,
-    seq: u64,
+    place: Bookmark,
     /// Nothing more will be written there.
     ended: bool,
 }
 
 impl FollowedJournal {
     fn new(task: TaskId, seq: u64) -> Self {
-        Self { task, seq, ended: false }
+        Self { place: Bookmark::after(task, seq), ended: false }
+    }
+
+    fn task(&self) -> TaskId {
+        self.place.task()
     }
 }
 
@@ -90,7 +93,7 @@ impl Feed<'_> {
         // Those above come before those below them.
         rows.sort_by_key(|row| row.depth);
         for row in rows.iter().filter(|row| row.id != task) {
-            let is_below = |one: &FollowedJournal| Some(one.task) == row.parent_id;
+            let is_below = |one: &FollowedJournal| Some(one.task()) == row.parent_id;
             if feed.journals.iter().any(is_below) {
                 feed.journals.push(FollowedJournal::new(row.id, row.last_seq));
             }
@@ -103,25 +106,13 @@ impl Feed<'_> {
     pub fn after(self, scope: Scope, pos: i64, limit: usize) -> Result<Vec<Record>, Error> {
         let (mut found, mut pos) = (Vec::new(), pos);
         while found.len() < limit {
-            let records = self.up_to_damage(scope, pos, limit - found.len())?;
+            let (journal, left) = (self.coordinator.store.journal(), limit - found.len());
+            let records = up_to_damage(pos, |pos| journal.since_in(scope, pos, left))?;
             let Some(last) = records.last() else { break };
             pos = last.pos;
             found.extend(records);
         }
         Ok(found)
-    }
-
-    /// The same, but it may end early, before an event that is damaged. None are returned only where there are no more.
-    fn up_to_damage(self, scope: Scope, pos: i64, limit: usize) -> Result<Vec<Record>, Error> {
-        let mut pos = pos;
-        loop {
-            match self.coordinator.store.journal().since_in(scope, pos, limit) {
-                Err(windlass_store::Error::DamagedEvent { pos: damaged, .. }) if damaged > pos => {
-                    pos = damaged;
-                }
-                found => return Ok(found?),
-            }
-        }
     }
 
     /// The cursor of the newest event.
@@ -132,7 +123,8 @@ impl Feed<'_> {
     /// Every event of every task that is committed from now on. A process needs one of these, whoever listens to it.
     pub fn tail(self) -> Result<Tail, Error> {
         let changes = self.coordinator.store.changes();
-        Ok(Tail { coordinator: self.coordinator.clone(), pos: self.end()?, changes })
+        let (coordinator, pos) = (self.coordinator.clone(), self.end()?);
+        Ok(Tail { coordinator, pos, streams: StreamCursors::default(), changes })
     }
 
     /// While it is kept, other processes' commits are noticed within some milliseconds. It costs wake-ups.
@@ -146,6 +138,22 @@ impl Feed<'_> {
     }
 }
 
+/// The next events after a cursor. They may end early, before an event that is damaged; none are returned only where
+/// there are no more.
+fn up_to_damage(
+    mut pos: i64,
+    mut read: impl FnMut(i64) -> Result<Vec<Record>, windlass_store::Error>,
+) -> Result<Vec<Record>, Error> {
+    loop {
+        match read(pos) {
+            Err(windlass_store::Error::DamagedEvent { pos: damaged, .. }) if damaged > pos => {
+                pos = damaged;
+            }
+            found => return Ok(found?),
+        }
+    }
+}
+
 /// While it is held, commits of other processes are noticed sooner.
 pub struct FastPollGuard {
     _changes: Changes,
@@ -155,6 +163,7 @@ pub struct FastPollGuard {
 pub struct Tail {
     coordinator: Coordinator,
     pos: i64,
+    streams: StreamCursors,
     changes: Changes,
 }
 
@@ -174,7 +183,9 @@ impl Tail {
     pub async fn next(&mut self) -> Result<Vec<Record>, Error> {
         loop {
             self.changes.mark_seen();
-            let records = self.coordinator.feed().up_to_damage(Scope::All, self.pos, PAGE)?;
+            let journal = self.coordinator.store.journal();
+            let records =
+                up_to_damage(self.pos, |pos| journal.follow(pos, PAGE, &mut self.streams))?;
             if let Some(last) = records.last() {
                 self.pos = last.pos;
                 return Ok(records);
@@ -280,7 +291,7 @@ impl TaskFeed {
     }
 
     fn follows(&self, task: TaskId) -> bool {
-        task == self.task || self.journals.iter().any(|journal| journal.task == task)
+        task == self.task || self.journals.iter().any(|journal| journal.task() == task)
     }
 
     /// The next event that is committed already, without waiting.
@@ -298,9 +309,15 @@ impl TaskFeed {
     /// Reads parents before children, and returns the events of children first: what a sub-agent wrote before its end is
     /// there when the event about its end is read.
     fn read(&mut self) -> Result<(), Error> {
-        let mut pages = Vec::new();
+        let (mut pages, mut places) = (Vec::new(), Vec::new());
         for journal in &self.journals {
-            pages.push(self.store.journal().after(journal.task, journal.seq, PAGE)?);
+            let mut place = journal.place.clone();
+            pages.push(self.store.journal().read_on(&mut place, PAGE)?);
+            places.push(place);
+        }
+        // Only when all could be read: what was read is shown.
+        for (journal, place) in self.journals.iter_mut().zip(places) {
+            journal.place = place;
         }
         let mut empty = pages.iter().map(Vec::is_empty);
         self.journals.retain(|journal| !(empty.next().unwrap_or(false) && journal.ended));
@@ -309,10 +326,6 @@ impl TaskFeed {
     }
 
     fn advance(&mut self, record: &Record) {
-        if let Some(journal) = self.journals.iter_mut().find(|journal| journal.task == record.task)
-        {
-            journal.seq = record.seq;
-        }
         match &record.event {
             Event::SubAgentSpawn(spawn) if self.includes_sub_agents => {
                 self.journals.push(FollowedJournal::new(spawn.task_id, 0));
@@ -323,7 +336,8 @@ impl TaskFeed {
                 self.journals.extend(task.map(|task| FollowedJournal::new(task, 0)));
             }
             Event::SubAgentComplete(complete) => {
-                let journals = self.journals.iter_mut().filter(|one| one.task == complete.task_id);
+                let journals =
+                    self.journals.iter_mut().filter(|one| one.task() == complete.task_id);
                 journals.for_each(|journal| journal.ended = true);
             }
             _ => {}

@@ -54,15 +54,45 @@ impl Journal<'_> {
         })
     }
 
+    /// Up to `limit` records of a task from where a follower is, and moves it past them. It ends as in
+    /// [`after`](Self::after).
+    pub fn read_on(self, bookmark: &mut Bookmark, limit: usize) -> Result<Vec<Record>, Error> {
+        self.store.read(|tx| {
+            let (task, mut reading) = (bookmark.task, bookmark.cursor(tx)?);
+            let records = next_of_task(tx, task, &mut reading, limit)?;
+            if records.is_empty() {
+                check_end(tx, task)?;
+            }
+            bookmark.reading = Some(reading);
+            Ok(records)
+        })
+    }
+
     /// Up to `limit` records of all tasks after the cursor `pos`. They end before a damaged event; when it is the
     /// next, the error has its position.
     pub fn since(self, pos: i64, limit: usize) -> Result<Vec<Record>, Error> {
-        self.store.read(|tx| self::since(tx, Scope::All, pos, limit))
+        self.since_in(Scope::All, pos, limit)
     }
 
     /// The same of some tasks only.
     pub fn since_in(self, scope: Scope, pos: i64, limit: usize) -> Result<Vec<Record>, Error> {
-        self.store.read(|tx| self::since(tx, scope, pos, limit))
+        self.store.read(|tx| self::since(tx, scope, pos, limit, &mut StreamCursors::default()))
+    }
+
+    /// The same as [`since`](Self::since), for a follower that keeps how far each stream was read.
+    pub fn follow(
+        self,
+        pos: i64,
+        limit: usize,
+        known: &mut StreamCursors,
+    ) -> Result<Vec<Record>, Error> {
+        known.forget_many();
+        let found = self.store.read(|tx| self::since(tx, Scope::All, pos, limit, known));
+        if found.is_err() {
+            // The next event of a damaged stream is checked against the one that is damaged.
+            *known = StreamCursors::default();
+        }
+        found
     }
 
     /// What up to `limit` events of these kinds say, of all tasks after the cursor `pos`, and where each is. As in
@@ -268,13 +298,23 @@ pub(crate) fn of_task(
     after: u64,
     limit: usize,
 ) -> Result<Vec<Record>, Fault> {
-    let stream = task.to_string();
-    let mut reading = StreamCursor::after(tx, &stream, after)?;
+    let mut reading = StreamCursor::after(tx, &task.to_string(), after)?;
+    next_of_task(tx, task, &mut reading, limit)
+}
+
+/// The records of one task from where it was read to, oldest first.
+fn next_of_task(
+    tx: &Connection,
+    task: TaskId,
+    reading: &mut StreamCursor,
+    limit: usize,
+) -> Result<Vec<Record>, Fault> {
+    let after = to_sql_integer(reading.chain.seq);
     let sql = format!(
         "SELECT {COLUMNS} FROM events WHERE stream = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3"
     );
     let mut statement = tx.prepare_cached(&sql)?;
-    let mut rows = statement.query((stream, to_sql_integer(after), limit_of(limit)))?;
+    let mut rows = statement.query((task.to_string(), after, limit_of(limit)))?;
     let mut records = Vec::new();
     while let Some(row) = rows.next()? {
         records.push(reading.record(tx, task, StoredRow::read(row)?)?);
@@ -320,16 +360,16 @@ pub(crate) fn since(
     scope: Scope,
     pos: i64,
     limit: usize,
+    known: &mut StreamCursors,
 ) -> Result<Vec<Record>, Fault> {
     let mut records = Vec::new();
-    let mut streams: HashMap<TaskId, StreamCursor> = HashMap::new();
     let (condition, of) = scope.condition();
     let sql = format!("SELECT {COLUMNS} FROM events WHERE {condition} ORDER BY pos LIMIT ?2");
     let mut statement = tx.prepare_cached(&sql)?;
     let mut rows = statement.query((pos, limit_of(limit), of))?;
     while let Some(row) = rows.next()? {
         let stored = StoredRow::read(row)?;
-        let next = next_of_all(tx, &mut streams, stored);
+        let next = next_of_all(tx, known, stored);
         match next {
             Ok(record) => records.push(record),
             Err(Fault::Store(Error::DamagedEvent { .. })) if !records.is_empty() => break,
@@ -376,11 +416,11 @@ fn verify_row(tx: &Connection, stored: StoredRow) -> Result<Record, Fault> {
 
 fn next_of_all(
     tx: &Connection,
-    streams: &mut HashMap<TaskId, StreamCursor>,
+    known: &mut StreamCursors,
     stored: StoredRow,
 ) -> Result<Record, Fault> {
     let Some(task) = stored.task() else { return Err(stored.damaged(UNREADABLE)) };
-    let reading = match streams.entry(task) {
+    let reading = match known.0.entry(task) {
         Entry::Occupied(known) => known.into_mut(),
         Entry::Vacant(unknown) => unknown.insert(StreamCursor::after(
             tx,
@@ -391,7 +431,52 @@ fn next_of_all(
     reading.record(tx, task, stored)
 }
 
+/// Where a follower is in one task's journal. It keeps what the next events are checked against: reading on costs what
+/// is new, however long the journal is.
+#[derive(Clone, Debug)]
+pub struct Bookmark {
+    task: TaskId,
+    after: u64,
+    reading: Option<StreamCursor>,
+}
+
+impl Bookmark {
+    /// After the event `seq`; 0 is the beginning.
+    pub fn after(task: TaskId, seq: u64) -> Self {
+        Self { task, after: seq, reading: None }
+    }
+
+    /// Whose journal it is in.
+    pub fn task(&self) -> TaskId {
+        self.task
+    }
+
+    fn cursor(&self, tx: &Connection) -> Result<StreamCursor, Fault> {
+        match &self.reading {
+            Some(reading) => Ok(reading.clone()),
+            None => StreamCursor::after(tx, &self.task.to_string(), self.after),
+        }
+    }
+}
+
+/// How many streams a follower of all keeps its place in.
+const MAX_STREAMS: usize = 4096;
+
+/// How far a follower of all tasks has read each stream.
+#[derive(Debug, Default)]
+pub struct StreamCursors(HashMap<TaskId, StreamCursor>);
+
+impl StreamCursors {
+    /// Those of tasks that are still at work come back with their next event.
+    fn forget_many(&mut self) {
+        if self.0.len() > MAX_STREAMS {
+            self.0.clear();
+        }
+    }
+}
+
 /// Where one stream is being read.
+#[derive(Clone, Debug)]
 struct StreamCursor {
     chain: Chain,
     replies: u32,

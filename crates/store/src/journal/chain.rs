@@ -158,7 +158,7 @@ pub(crate) fn short(value: ValueRef<'_>) -> Option<Hash> {
 }
 
 /// Where one stream has been read up to.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Chain {
     pub(crate) seq: u64,
     pub(crate) hash: Option<Hash>,

@@ -6,7 +6,7 @@ use rusqlite::Connection;
 use windlass_core::event::{AgentStart, Event};
 use windlass_core::id::TaskId;
 use windlass_core::message::{ArgumentSchema, Prelude, ToolSpec};
-use windlass_store::{Difference, Error, Level, Options, Store};
+use windlass_store::{Bookmark, Difference, Error, Level, Options, Store, StreamCursors};
 
 use crate::world::{World, at, created, reply, request};
 
@@ -99,7 +99,28 @@ async fn a_change_in_any_field_of_an_event_is_noticed() {
         let is_gone = change.starts_with("stream") || change.starts_with("seq");
         assert!(found.iter().any(named) || is_gone && !found.is_empty(), "{change}: {found:?}");
         assert!(store.journal().after(broken, 2, 10).is_err(), "{change}");
+        let mut bookmark = Bookmark::after(broken, 2);
+        assert!(store.journal().read_on(&mut bookmark, 10).is_err(), "{change}");
     }
+}
+
+#[tokio::test]
+async fn a_follower_of_all_notices_an_event_that_is_damaged_later() {
+    let world = World::new();
+    let store = world.open();
+    let task = task(&store).await;
+    let mut known = StreamCursors::default();
+    let first = store.journal().follow(0, 2, &mut known).unwrap();
+    let changed = format!("UPDATE journal SET body = '{{}}' WHERE {OF_STREAM} AND seq = 4");
+    database(&world).execute(&changed, [task.to_string()]).unwrap();
+    let pos = first.last().unwrap().pos;
+    let sound = store.journal().follow(pos, 10, &mut known).unwrap();
+    assert_eq!(sound.iter().map(|record| record.seq).collect::<Vec<_>>(), [3]);
+    let error = store.journal().follow(sound[0].pos, 10, &mut known).unwrap_err();
+    assert_eq!(seq_of(&error), 4);
+    // What follows it is read.
+    let after = store.journal().follow(sound[0].pos + 1, 10, &mut known).unwrap();
+    assert_eq!(after.iter().map(|record| record.seq).collect::<Vec<_>>(), [5]);
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use windlass_core::event::Event;
 use windlass_core::status::TaskStatus;
-use windlass_store::{Creation, Error, Level};
+use windlass_store::{Bookmark, Creation, Error, Level, StreamCursors};
 
 use crate::world::{World, at, child_of, created, moved, reply, request};
 
@@ -39,6 +39,35 @@ async fn what_was_appended_is_read_back_with_its_place_and_iteration() {
         assert_eq!(store.journal().since(pos, 100).unwrap(), journal[seq..]);
     }
     assert_eq!(store.journal().after(task, 1, 2).unwrap(), journal[1..3]);
+}
+
+#[tokio::test]
+async fn followers_read_on_what_is_new_with_its_place_and_iteration() {
+    let world = World::new();
+    let store = world.open();
+    let task = store.tasks().create(at(0), created()).await.unwrap().task();
+    let owner = store.owners().own(task).await.unwrap();
+    let mut stream = owner.stream(task).unwrap();
+    let mut bookmark = Bookmark::after(task, 0);
+    let (mut one, mut all) = (Vec::new(), Vec::new());
+    let (mut pos, mut known) = (0, StreamCursors::default());
+    for second in 1..8 {
+        let events = vec![request(), reply("a")];
+        stream.append(at(second), events, Level::Written).await.unwrap();
+        // A page is smaller than what was committed, so that some of it is read the next time.
+        one.extend(store.journal().read_on(&mut bookmark, 1).unwrap());
+        let page = store.journal().follow(pos, 1, &mut known).unwrap();
+        pos = page.last().map_or(pos, |record| record.pos);
+        all.extend(page);
+    }
+    one.extend(store.journal().read_on(&mut bookmark, 100).unwrap());
+    all.extend(store.journal().follow(pos, 100, &mut known).unwrap());
+    let journal = store.journal().of(task).unwrap();
+    assert_eq!(journal.len(), 15);
+    assert_eq!((one, all), (journal.clone(), journal.clone()));
+    assert_eq!(store.journal().read_on(&mut bookmark, 100).unwrap(), []);
+    let mut middle = Bookmark::after(task, 6);
+    assert_eq!(store.journal().read_on(&mut middle, 100).unwrap(), journal[6..]);
 }
 
 #[tokio::test]
