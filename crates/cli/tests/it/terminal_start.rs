@@ -64,8 +64,8 @@ fn a_model_without_a_command_is_the_model_of_the_conversation() {
     screen.says("hello");
     screen.until("From the other model.");
     screen.leave();
-    let told = program.windlass(&["mode", "--json"]).expect(0);
-    assert!(told.stdout.contains("workMode"), "{told:?}");
+    let shown = program.windlass(&["mode", "--json"]).expect(0);
+    assert!(shown.stdout.contains("workMode"), "{shown:?}");
 }
 
 #[test]

@@ -174,11 +174,11 @@ fn an_event_that_is_damaged_hides_none_behind_it() {
         "GET {events} HTTP/1.1\r\n{by_us}Accept: text/event-stream\r\nHost: {place}\r\n\r\n"
     );
     stream.write_all(request.as_bytes()).unwrap();
-    let (mut heard, mut piece) = (String::new(), [0; 4096]);
-    while !ends(&heard) {
+    let (mut received, mut piece) = (String::new(), [0; 4096]);
+    while !ends(&received) {
         let count = stream.read(&mut piece).unwrap();
-        heard.push_str(&String::from_utf8_lossy(&piece[..count]));
-        assert!(count > 0 && !heard.contains("heartbeat"), "nothing more comes: {heard}");
+        received.push_str(&String::from_utf8_lossy(&piece[..count]));
+        assert!(count > 0 && !received.contains("heartbeat"), "nothing more comes: {received}");
     }
     assert!(serve.stop().success());
 }
