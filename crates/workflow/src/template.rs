@@ -2,13 +2,18 @@
 //!
 //! Invariants:
 //! - A variable that nobody has set is an error that names it (O-35). Under `default` it counts as empty.
+//! - In a command, whatever comes of a value is one word for the shell. Conditions and functions see the value itself.
 //! - What a template would drop without a word is refused when it is read: a stray `{{end}}`, an unknown function.
+
+mod shell;
 
 use std::collections::BTreeSet;
 
-use gotmpl::parse::{BranchNode, Expr, ListNode, Node, PipeNode};
+use gotmpl::parse::{BranchNode, DefineNode, Expr, ListNode, Node, PipeNode};
 use gotmpl::{MissingKey, Template, TemplateError, Value as GoValue};
 use serde_json::{Map, Value};
+
+pub use shell::quote;
 
 /// Names that templates have for something else than steps, inputs and outputs.
 pub const RESERVED: [&str; 8] =
@@ -16,6 +21,9 @@ pub const RESERVED: [&str; 8] =
 
 /// Behind every template while it is checked: where it does not come out last, something was dropped.
 const SENTINEL: &str = "\u{e000}end of template\u{e000}";
+
+/// What the text itself is called beside the templates that it defines. No text can write this name.
+const MAIN: &str = "\u{e000}main\u{e000}";
 
 /// The most that a template may print; a prompt of more does not fit into any window.
 const MAX_BYTES: usize = 4 << 20;
@@ -71,20 +79,39 @@ pub fn is_true(rendered: &str) -> bool {
 
 /// Renders a template with these variables.
 pub fn render(text: &str, variables: &Map<String, Value>) -> Result<String, Error> {
-    let (template, tree) = parsed(text)?;
-    let mut data = Value::Object(variables.clone());
-    for path in defaulted(&tree) {
-        fill(&mut data, &path);
-    }
-    let values = gotmpl::to_value(&data).map_err(|error| Error::Render(error.to_string()))?;
-    let printed = template.execute_to_string(&values).map_err(|error| match error {
-        TemplateError::MissingKey { key, .. } => Error::Unknown(named(&tree, &key, &data)),
-        other => Error::Render(words(&other)),
-    })?;
-    match printed.strip_suffix(SENTINEL) {
-        Some(text) if text.len() <= MAX_BYTES => Ok(text.to_owned()),
-        Some(_) => Err(Error::Render(format!("it prints more than {MAX_BYTES} bytes"))),
-        None => Err(stray()),
+    parsed(text)?.render(variables)
+}
+
+/// Renders a template of a command: what an agent said cannot become a part of it.
+pub fn render_command(text: &str, variables: &Map<String, Value>) -> Result<String, Error> {
+    let template = parsed(text)?;
+    Parsed { template: shell::quoting(&template), ..template }.render(variables)
+}
+
+/// A template that is read.
+struct Parsed {
+    template: Template,
+    tree: ListNode,
+    defines: Vec<DefineNode>,
+}
+
+impl Parsed {
+    fn render(&self, variables: &Map<String, Value>) -> Result<String, Error> {
+        let mut data = Value::Object(variables.clone());
+        for path in defaulted(&self.tree) {
+            fill(&mut data, &path);
+        }
+        let values = gotmpl::to_value(&data).map_err(|error| Error::Render(error.to_string()))?;
+        let printed = self.template.execute_template_to_string(MAIN, &values);
+        let printed = printed.map_err(|error| match error {
+            TemplateError::MissingKey { key, .. } => Error::Unknown(named(&self.tree, &key, &data)),
+            other => Error::Render(words(&other)),
+        })?;
+        match printed.strip_suffix(SENTINEL) {
+            Some(text) if text.len() <= MAX_BYTES => Ok(text.to_owned()),
+            Some(_) => Err(Error::Render(format!("it prints more than {MAX_BYTES} bytes"))),
+            None => Err(stray()),
+        }
     }
 }
 
@@ -92,8 +119,8 @@ fn stray() -> Error {
     Error::Syntax("an `{{end}}` or `{{else}}` belongs to nothing".to_owned())
 }
 
-/// The template with the sentinel behind it, and its tree.
-fn parsed(text: &str) -> Result<(Template, ListNode), Error> {
+/// The template with the sentinel behind it.
+fn parsed(text: &str) -> Result<Parsed, Error> {
     let whole = format!("{text}{SENTINEL}");
     // Whoever meets the sentinel is still inside of braces.
     let syntax = |error: TemplateError| match words(&error) {
@@ -122,7 +149,8 @@ fn parsed(text: &str) -> Result<(Template, ListNode), Error> {
         .func("default", default)
         .parse(&whole)
         .map_err(syntax)?;
-    Ok((template, tree))
+    let template = template.add_parse_tree(MAIN, tree.clone());
+    Ok(Parsed { template, tree, defines })
 }
 
 /// `default "none" .x`, and `.x | default "none"`: the first where the second is empty.
@@ -239,27 +267,4 @@ fn words(error: &TemplateError) -> String {
     let text = error.to_string();
     let text = text.strip_prefix("template: ").unwrap_or(&text);
     text.replace(SENTINEL, "")
-}
-
-/// The same variables with every text quoted for a shell: what an agent said cannot become a command.
-pub fn quoted_for_shell(variables: &Map<String, Value>) -> Map<String, Value> {
-    variables.iter().map(|(name, value)| (name.clone(), quoted(value))).collect()
-}
-
-fn quoted(value: &Value) -> Value {
-    match value {
-        Value::String(text) => Value::String(quote(text)),
-        Value::Array(items) => items.iter().map(quoted).collect(),
-        Value::Object(fields) => Value::Object(quoted_for_shell(fields)),
-        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
-    }
-}
-
-/// A text as one word of a command.
-pub fn quote(text: &str) -> String {
-    let is_safe = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
-    match !text.is_empty() && !text.starts_with('-') && text.chars().all(is_safe) {
-        true => text.to_owned(),
-        false => format!("'{}'", text.replace('\'', r"'\''")),
-    }
 }

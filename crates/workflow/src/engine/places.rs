@@ -278,7 +278,7 @@ impl Worktrees<'_> {
             _ => (path, None),
         };
         let names = variables(tree, &self.engine.directory);
-        let command = template::render(command, &template::quoted_for_shell(&names))
+        let command = template::render_command(command, &names)
             .map_err(|error| Trouble::Failed(format!("{step}: {error}")))?;
         // Set-up may be repeated: nothing has been done in the worktree before it.
         let script = Script {

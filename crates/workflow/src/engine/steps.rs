@@ -227,8 +227,8 @@ impl<'e> Attempt<'e> {
         text: &str,
         variables: serde_json::Map<String, Value>,
     ) -> Result<String, Trouble> {
-        let quoted = template::quoted_for_shell(&variables);
-        template::render(text, &quoted).map_err(|error| Trouble::Failed(error.to_string()))
+        template::render_command(text, &variables)
+            .map_err(|error| Trouble::Failed(error.to_string()))
     }
 
     /// Runs the command of the step, once.

@@ -78,16 +78,40 @@ fn values_in_commands_are_quoted() {
     let mut given = variables();
     given.insert("said".to_owned(), "x'; rm -rf / #".into());
     given.insert("flag".to_owned(), "--force".into());
-    let quoted = template::quoted_for_shell(&given);
-    let command =
-        template::render("echo {{.said}} {{.flag}} {{.fix.outputs.branch}}", &quoted).unwrap();
+    given.insert("changed".to_owned(), json!(["a b", "c"]));
+    let render = |text: &str| template::render_command(text, &given).unwrap();
+    let command = render("echo {{.said}} {{.flag}} {{.fix.outputs.branch}}");
     assert_eq!(command, r"echo 'x'\''; rm -rf / #' '--force' b1");
+    assert_eq!(render("{{slice .said 2}}"), "'; rm -rf / #'", "a part of a value is a word too");
+    assert_eq!(render(r#"{{printf "%s!" .said}}"#), r"'x'\''; rm -rf / #!'");
+    let within = "{{define \"d\"}}{{.}}{{end}}{{template \"d\" .said}}{{with .said}} {{.}}{{end}}";
+    assert_eq!(render(within), r"'x'\''; rm -rf / #' 'x'\''; rm -rf / #'");
+    assert_eq!(
+        render("{{$x := .said}}{{range .changed}}{{.}} {{end}}{{$x}}"),
+        r"'a b' c 'x'\''; rm -rf / #'"
+    );
+    assert_eq!(render("echo {{\"{{\"}}.x}}"), "echo {{.x}}", "its author wrote this");
+}
+
+/// Conditions and functions in commands see values as they are, not as words of a shell.
+#[test]
+fn conditions_in_commands_see_the_values_themselves() {
+    let mut given = variables();
+    given.insert("empty".to_owned(), "".into());
+    given.insert("nothing".to_owned(), serde_json::Value::Null);
+    given.insert("said".to_owned(), "the big one".into());
+    let render = |text: &str| template::render_command(text, &given).unwrap();
+    assert_eq!(render("{{if .empty}}set{{else}}empty{{end}}"), "empty");
+    assert_eq!(render(r#"{{if eq .said "the big one"}}same{{end}}"#), "same");
+    assert_eq!(render(r#"{{default "none" .empty}} {{len .said}}"#), "none 11");
+    assert_eq!(render("echo {{.empty}} {{.nothing}}"), "echo '' ''");
 }
 
 proptest! {
     #[test]
     fn no_template_makes_it_panic(text in "(\\{\\{|\\}\\}|end|if|range|\\.|[a-z ]|\"|\\||\\(|\\)|\\$x|:=){0,24}") {
         let _ = template::render(&text, &variables());
+        let _ = template::render_command(&text, &variables());
     }
 
     #[test]
