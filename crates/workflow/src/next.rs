@@ -506,8 +506,12 @@ impl<'a> Run<'a> {
         found.extend(inputs.clone());
         found.extend(self.state.outputs());
         for step in self.workflow.all_steps() {
-            if let (Some(output), Some(ended)) = (&step.output, self.state.last_of(&step.name)) {
-                found.insert(output.clone(), named_output(step, ended));
+            let Some(output) = &step.output else { continue };
+            let value = found.get(&step.name).map(|view| named_output(step, view));
+            // Of two steps with one name for their outputs, the one that has worked counts.
+            let counts = self.state.has_worked(&step.name) || !found.contains_key(output);
+            if let Some(value) = value.filter(|_| counts) {
+                found.insert(output.clone(), value);
             }
         }
         let title = self.source.title.lines().next().unwrap_or_default();
@@ -545,15 +549,15 @@ impl<'a> Run<'a> {
 }
 
 /// What a step leaves under the name of its `output`: of a command what it printed, of a question the answer.
-fn named_output(step: &Step, ended: &StepEnded) -> Value {
+fn named_output(step: &Step, view: &Value) -> Value {
     let field = match step.work {
         Work::Script { .. } => "output",
         Work::Ask { .. } => "answer",
         Work::Merge(_) => "commit",
         Work::PullRequest(_) => "url",
-        Work::Agent(_) | Work::Loop(_) | Work::Parallel(_) => return view(ended),
+        Work::Agent(_) | Work::Loop(_) | Work::Parallel(_) => return view.clone(),
     };
-    ended.output.get(field).cloned().unwrap_or(Value::Null)
+    view.get(field).cloned().unwrap_or(Value::Null)
 }
 
 /// What is said of a step that took longer than its `timeout`.

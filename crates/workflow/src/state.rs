@@ -171,13 +171,26 @@ impl RunState {
         }
     }
 
-    /// What steps have left for templates, by their names. Of several rounds the last counts.
+    /// What steps have left for templates, by their names. Of several rounds the last counts; a round in which a step was
+    /// skipped takes nothing away.
     pub fn outputs(&self) -> Map<String, Value> {
-        let mut found = Map::new();
+        let mut found: Map<String, Value> = Map::new();
         for ended in self.ended.iter().filter_map(|path| self.end_of(path)) {
-            found.insert(name_of(&ended.step).to_owned(), view(ended));
+            let name = name_of(&ended.step);
+            match (ended.result, found.get_mut(name), view(ended)) {
+                (StepResult::Skipped, Some(Value::Object(before)), Value::Object(skipped)) => {
+                    before.extend(skipped);
+                }
+                (_, _, view) => drop(found.insert(name.to_owned(), view)),
+            }
         }
         found
+    }
+
+    /// Whether a step has worked, in any round.
+    pub fn has_worked(&self, name: &str) -> bool {
+        let ends = self.ended.iter().filter(|path| name_of(path) == name);
+        ends.filter_map(|path| self.end_of(path)).any(|end| end.result != StepResult::Skipped)
     }
 }
 

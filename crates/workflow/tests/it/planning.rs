@@ -176,6 +176,37 @@ fn the_next_step_sees_how_the_one_before_it_ended() {
     assert_eq!(story.variable("loop.round"), 1);
 }
 
+/// A repair that a later round did not need has still been made, and of two branches the one that was taken counts.
+#[test]
+fn a_skipped_round_takes_no_result_away() {
+    let mut story = Story::new(
+        "
+  - name: fix
+    type: loop
+    max: 3
+    until: .test.success
+    steps:
+      - {name: test, type: script, command: 'true', on_fail: continue}
+      - {name: repair, type: script, command: 'true', when: .test.failed, output: repaired}
+  - {name: one, type: script, command: 'true', output: either}
+  - {name: two, type: script, command: 'true', when: .one.failed, output: either}
+  - {name: done, type: script, command: 'true'}
+",
+    );
+    story.fail("fix[1].test");
+    story.succeed("fix[1].repair");
+    story.succeed("fix[2].test");
+    assert_eq!(story.ready(), ["one"]);
+    for name in ["repair.output", "repaired"] {
+        assert_eq!(story.variable(name), "of fix[1].repair", "{name}");
+    }
+    assert_eq!(story.variable("repair.skipped"), true);
+    assert_eq!(story.variable("repair.success"), false);
+    story.succeed("one");
+    assert_eq!(story.ready(), ["done"]);
+    assert_eq!(story.variable("either"), "of one");
+}
+
 #[test]
 fn a_failed_step_stops_unless_the_file_says_otherwise() {
     let steps = |on_fail: &str| {
