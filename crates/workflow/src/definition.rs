@@ -305,6 +305,13 @@ impl PullRequestWork {
     }
 }
 
+impl Step {
+    /// Whether a step of this name is inside it, however deep.
+    pub fn has_inside(&self, name: &str) -> bool {
+        self.work.steps().iter().any(|inner| inner.name == name || inner.has_inside(name))
+    }
+}
+
 impl Work {
     /// The word for it in files and events.
     pub const fn kind(&self) -> WorkKind {

@@ -119,7 +119,13 @@ impl Files {
         for path in self.paths() {
             let stem = stem(&path);
             let workflow = self.read(&path);
-            let name = workflow.as_ref().map_or(stem, |workflow| workflow.name.clone());
+            let name = workflow.as_ref().map_or_else(|_| stem.clone(), |one| one.name.clone());
+            let (name, workflow) = match found.get(&name) {
+                None => (name, workflow),
+                // A file of the project's own is in the place of one of the alias.
+                Some(first) if first.path.parent() != path.parent() => continue,
+                Some(first) => (file_name(&path), Err(same_name(&path, &name, &first.path).into())),
+            };
             found.entry(name.clone()).or_insert(WorkflowFile { name, path, workflow });
         }
         found.into_values().collect()
@@ -135,6 +141,7 @@ impl Files {
         let text = text_of(&path)?;
         let workflow = self.parse(&path, &text)?;
         let (mut spells, mut errors) = (BTreeMap::new(), Vec::new());
+        errors.extend(self.namesake(&path, &workflow.name));
         for name in workflow.spells() {
             match self.spell(name, &path, &workflow) {
                 Ok(text) => drop(spells.insert(name.to_owned(), text)),
@@ -162,10 +169,21 @@ impl Files {
         Ok((workflow, source))
     }
 
+    /// A file beside this one whose workflow has the same name, as an error: nobody could name the second.
+    fn namesake(&self, path: &Path, name: &str) -> Option<FileError> {
+        let real = path.canonicalize().ok()?;
+        let beside = self.paths().into_iter().filter_map(|path| path.canonicalize().ok());
+        let mut before =
+            beside.filter(|one| one.parent() == real.parent()).take_while(|one| *one != real);
+        let first = before.find(|one| self.read(one).is_ok_and(|other| other.name == name))?;
+        Some(same_name(path, name, &first))
+    }
+
     /// The path of a workflow's file.
     pub fn path_of(&self, name: &str) -> Result<PathBuf, FileError> {
         let given = Path::new(name);
-        if is_yaml(given) && given.is_file() {
+        // What else lies there is named when it is read.
+        if is_yaml(given) && given.exists() {
             return Ok(given.to_owned());
         }
         let all = self.list();
@@ -248,6 +266,10 @@ fn wrong(path: &Path, line: Option<u64>, reason: impl Into<String>) -> FileError
     FileError::Wrong { path: shown_path(path), line, reason: reason.into() }
 }
 
+fn same_name(path: &Path, name: &str, first: &Path) -> FileError {
+    wrong(path, None, format!("`{name}` is already the name of `{}`", file_name(first)))
+}
+
 /// The names of the spells of a directory.
 fn spells_in(directory: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
@@ -260,6 +282,10 @@ fn spells_in(directory: &Path) -> Vec<String> {
 
 fn is_yaml(path: &Path) -> bool {
     path.extension().is_some_and(|end| end == "yaml" || end == "yml")
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 fn stem(path: &Path) -> String {

@@ -433,10 +433,11 @@ impl<'a> Run<'a> {
         let (mut leaves, mut stopped, mut undecided) = (Vec::new(), None, None);
         // Those that began first are first in the list, so the first ones that have not ended are at work.
         let mut free = work.workers.unwrap_or(u32::MAX);
+        let has_ended = |step: &Step| self.state.end_of(&format!("{path}.{}", step.name)).is_some();
+        // A branch waits for another one as a whole: only then is known what became of a step in it.
         let is_pending = |inner: &Step| {
-            let sibling = |need: &&String| steps.iter().any(|step| step.name == **need);
-            let has_ended = |need: &String| self.state.end_of(&format!("{path}.{need}")).is_some();
-            inner.needs.iter().filter(sibling).any(|need| !has_ended(need))
+            let others = steps.iter().filter(|other| other.name != inner.name);
+            others.filter(|other| needs_of(inner, other)).any(|other| !has_ended(other))
         };
         for inner in steps.iter().filter(|inner| !is_pending(inner)) {
             if free == 0 {
@@ -546,6 +547,12 @@ impl<'a> Run<'a> {
         }
         found
     }
+}
+
+/// Whether a step, or one inside it, needs another one or what is inside that.
+fn needs_of(step: &Step, other: &Step) -> bool {
+    let is_it = |need: &String| *need == other.name || other.has_inside(need);
+    step.needs.iter().any(is_it) || step.work.steps().iter().any(|inner| needs_of(inner, other))
 }
 
 /// What a step leaves under the name of its `output`: of a command what it printed, of a question the answer.

@@ -488,7 +488,7 @@ fn render_shows_every_prompt_and_runs_nothing() {
         prompt.contains("Add the login for the shop. You are on <worktree.branch>."),
         "{prompt}"
     );
-    assert_eq!(steps[1]["text"], "cat <login.outputs.file> && pwd");
+    assert_eq!(steps[1]["text"], "cat '<login.outputs.file>' && pwd");
     assert_eq!(here(&program, "git worktree list | wc -l"), "1\n");
     assert!(program.server.requests().is_empty());
 }

@@ -17,6 +17,9 @@ use super::{
 };
 use crate::template::RESERVED;
 
+/// How long a name may be: that of a worktree has those of the workflow and of some steps.
+const MAX_NAME: usize = 60;
+
 type Checked<T> = Result<T, DefinitionError>;
 
 /// Reads what the file says into a workflow.
@@ -162,11 +165,11 @@ impl<'a> Check<'a> {
         }
         let known: Vec<&str> = names.iter().map(|(name, _)| name.as_str()).collect();
         for step in &steps {
-            self.needs_of(step, &known);
+            self.needs_of(step, &steps, &known);
         }
     }
 
-    fn needs_of(&mut self, step: &Step, known: &[&str]) {
+    fn needs_of(&mut self, step: &Step, steps: &[&Step], known: &[&str]) {
         let place = |name: &str| known.iter().position(|one| *one == name);
         for need in &step.needs {
             match place(need) {
@@ -175,6 +178,13 @@ impl<'a> Check<'a> {
                         .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
                     let reason =
                         format!("step `{}` needs `{need}`, which is not a step{hint}", step.name);
+                    self.add(step.line, reason);
+                }
+                _ if *need == step.name => {
+                    self.add(step.line, format!("step `{need}` needs itself"));
+                }
+                _ if is_around(steps, need, &step.name) => {
+                    let reason = format!("step `{}` needs `{need}`, which is around it", step.name);
                     self.add(step.line, reason);
                 }
                 needed if needed >= place(&step.name) => {
@@ -250,6 +260,12 @@ impl<'a> Check<'a> {
     }
 }
 
+/// Whether a step is around another one.
+fn is_around(steps: &[&Step], outer: &str, inner: &str) -> bool {
+    let outer = steps.iter().find(|step| step.name == outer);
+    outer.is_some_and(|outer| outer.has_inside(inner))
+}
+
 /// The names of the worktrees that parallel steps make, below the one of this name.
 fn worktrees_of(steps: &[Step], around: &str, names: &mut Vec<String>) {
     for step in steps {
@@ -268,13 +284,25 @@ fn worktrees_of(steps: &[Step], around: &str, names: &mut Vec<String>) {
     }
 }
 
+/// Branches and directories of runs are named after their workflow.
 fn check_file_name(name: &str, line: u64) -> Checked<()> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    match !name.is_empty() && name.chars().all(is_plain) {
+    let begins = name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+    if !begins || name.contains("..") || !name.chars().all(is_plain) {
+        let reason = format!(
+            "`{name}` is not a name: letters, digits, `-`, `_` and single `.` make one, after a letter or digit"
+        );
+        return Err(DefinitionError::at(line, reason));
+    }
+    check_length(name, line)
+}
+
+fn check_length(name: &str, line: u64) -> Checked<()> {
+    match name.len() <= MAX_NAME {
         true => Ok(()),
         false => {
             let reason =
-                format!("`{name}` is not a name: letters, digits, `-`, `_` and `.` make one");
+                format!("a name of {} letters is too long; {MAX_NAME} is the limit", name.len());
             Err(DefinitionError::at(line, reason))
         }
     }
@@ -312,6 +340,7 @@ fn check_name(name: &str, at: u64, what: &str) -> Checked<()> {
             format!("`{name}` cannot be the name of {what}: letters, digits and `_` make one");
         return Err(DefinitionError::at(at, reason));
     }
+    check_length(name, at)?;
     match RESERVED.contains(&name) {
         true => {
             let reason = format!(

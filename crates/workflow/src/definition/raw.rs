@@ -204,6 +204,9 @@ fn without_library_words(words: &str) -> String {
         words if words.starts_with("tabs disallowed") => {
             "YAML takes no tabs here; indent with spaces".to_owned()
         }
+        words if words.starts_with("multiple YAML documents") => {
+            "a file has one workflow; a line `---` begins another one".to_owned()
+        }
         words if words.starts_with("budget breached") => {
             "it is too large or too deep; an alias (`*name`) may repeat too much".to_owned()
         }

@@ -100,13 +100,14 @@ impl Preview<'_> {
             }
         };
         let all = std::iter::once(("when", step.when.as_deref())).chain(own);
-        let wrong =
-            all.filter_map(|(key, text)| Some(format!("`{key}`: {}", self.rendered(text?).err()?)));
+        let wrong = all.filter_map(|(key, text)| {
+            Some(format!("`{key}`: {}", self.rendered(step, text?).err()?))
+        });
         wrong.collect()
     }
 
-    fn rendered(&self, text: &str) -> Result<String, String> {
-        self.with_placeholders(text, |variables| {
+    fn rendered(&self, step: &Step, text: &str) -> Result<String, String> {
+        self.with_placeholders(step, text, |variables| {
             template::render(text, variables).map_err(Failed::from)
         })
     }
@@ -115,7 +116,7 @@ impl Preview<'_> {
     fn settings(&self, step: &Step) -> Vec<Setting> {
         let mut settings = settings(self.workflow, step);
         for setting in settings.iter_mut().filter(|one| matches!(one.name, "title" | "body")) {
-            if let Ok(text) = self.rendered(&setting.value) {
+            if let Ok(text) = self.rendered(step, &setting.value) {
                 setting.value = text;
             }
         }
@@ -124,17 +125,23 @@ impl Preview<'_> {
 
     /// The text of a step, or why there is none.
     fn text(&self, step: &Step) -> Result<String, String> {
-        let render = |text: &str| self.rendered(text);
+        let render = |text: &str| self.rendered(step, text);
+        let command = |text: &str| {
+            self.with_placeholders(step, text, |variables| {
+                template::render_command(text, variables).map_err(Failed::from)
+            })
+        };
         match &step.work {
-            Work::Agent(work) => self
-                .with_placeholders(spell::text(self.source, &work.spell), |variables| {
+            Work::Agent(work) => {
+                self.with_placeholders(step, spell::text(self.source, &work.spell), |variables| {
                     spell::prompt(self.source, &work.spell, variables).map_err(unknown_in)
-                }),
-            Work::Script { command, .. } => render(command),
+                })
+            }
+            Work::Script { command: text, .. } => command(text),
             Work::Ask { question, .. } => render(question),
             Work::Merge(MergeWork { message: Some(message), .. }) => render(message),
             Work::Merge(MergeWork { message: None, .. }) => Ok(title(self.workflow, self.source)),
-            Work::PullRequest(work) => render(&work.script()),
+            Work::PullRequest(work) => command(&work.script()),
             Work::Loop(_) | Work::Parallel(_) => Ok(String::new()),
         }
     }
@@ -143,11 +150,12 @@ impl Preview<'_> {
     /// does with values, it stands as it is written.
     fn with_placeholders(
         &self,
+        step: &Step,
         written: &str,
         make: impl Fn(&Map<String, Value>) -> Result<String, Failed>,
     ) -> Result<String, String> {
         for stand_in in [named, typed] {
-            match self.with_stand_ins(stand_in, &make)? {
+            match self.with_stand_ins(step, stand_in, &make)? {
                 Some(text) => return Ok(text),
                 None => continue,
             }
@@ -159,6 +167,7 @@ impl Preview<'_> {
     /// that nobody will set is named, not only the first of it.
     fn with_stand_ins(
         &self,
+        step: &Step,
         stand_in: fn(&str) -> Value,
         make: impl Fn(&Map<String, Value>) -> Result<String, Failed>,
     ) -> Result<Option<String>, String> {
@@ -177,6 +186,12 @@ impl Preview<'_> {
                         let hint = names::nearest_to(self.workflow, self.known, &name);
                         let hint = hint.map(|near| format!(", did you mean `{near}`?"));
                         let error = format!("{}{}", failed.error, hint.unwrap_or_default());
+                        if wrong.contains(&error) {
+                            return Err(wrong.join("; "));
+                        }
+                        wrong.push(error);
+                    } else if let Some(later) = names::leaver_after(self.workflow, step, &name) {
+                        let error = format!("{}: step `{later}` runs later", failed.error);
                         if wrong.contains(&error) {
                             return Err(wrong.join("; "));
                         }

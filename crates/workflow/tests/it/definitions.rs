@@ -1,5 +1,6 @@
 //! Workflow files: what is read, and what is wrong with them.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use windlass_workflow::definition::{
@@ -182,10 +183,14 @@ fn wrong_values_are_refused_where_they_stand() {
             "type: script, command: ls, needs: [b]",
             "line 2: step `a` needs `b`, which is not a step",
         ),
+        ("type: script, command: ls, needs: [a]", "line 2: step `a` needs itself"),
+        ("type: script, command: ' '", "line 2: `command` of step `a` is empty"),
+        ("type: ask, question: ''", "line 2: `question` of step `a` is empty"),
         (
-            "type: script, command: ls, needs: [a]",
-            "line 2: step `a` needs `a`, which comes after it",
+            "type: ask, question: x, options: [b, c, b]",
+            "line 2: `options` of step `a` has `b` twice",
         ),
+        ("type: merge, gates: ['']", "line 2: `gates` of step `a` has an empty entry"),
         (
             "type: script, command: ls, timeout: soon",
             "line 2: `timeout` of step `a` may not be `soon`; write `90s`, `10m` or `2h`",
@@ -206,6 +211,18 @@ fn wrong_values_are_refused_where_they_stand() {
     let two =
         "steps:\n  - {name: a, type: ask, question: x}\n  - {name: a, type: ask, question: x}\n";
     assert_eq!(error(two), "line 3: `a` is already the name of a step");
+    let around = "steps:\n  - {name: p, type: parallel, steps: [{name: a, type: script, command: x, needs: [p]}]}\n";
+    assert_eq!(error(around), "line 2: step `a` needs `p`, which is around it");
+    let long = format!("steps:\n  - {{name: {}, type: ask, question: x}}\n", "n".repeat(61));
+    assert_eq!(error(&long), "line 2: a name of 61 letters is too long; 60 is the limit");
+    for name in ["..", "a..b", "-x", ".x"] {
+        let named = format!("name: {name}\nsteps:\n  - {{name: a, type: ask, question: x}}\n");
+        let said = error(&named);
+        assert!(said.starts_with(&format!("line 1: `{name}` is not a name")), "{said}");
+    }
+    let two = "steps: [{name: a, type: ask, question: x}]\n---\nsteps: []\n";
+    let said = error(two);
+    assert!(said.ends_with("a file has one workflow; a line `---` begins another one"), "{said}");
     let here = "worktree: false\nsteps:\n  - {name: a, type: merge}\n";
     assert_eq!(
         error(here),
@@ -292,6 +309,29 @@ fn a_merge_from_an_unknown_step_is_named_before_it_runs() {
 }
 
 /// WF-052
+/// Nobody could name the second of two; what is no file is said to be none.
+#[test]
+fn files_that_cannot_be_run_are_named() {
+    let root = tempfile::tempdir().unwrap();
+    let text = "name: same\nsteps:\n  - {name: a, type: ask, question: x}\n";
+    write(root.path(), ".windlass/workflows/first.yaml", text);
+    write(root.path(), ".windlass/workflows/second.yaml", text);
+    write(root.path(), ".windlass/workflows/tree.yaml/inside", "");
+    let files = Files::of(root.path());
+    let broken: Vec<_> = files.list().into_iter().filter(|one| one.workflow.is_err()).collect();
+    let names: Vec<_> = broken.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(names, ["second.yaml", "tree"]);
+    let said = |name: &str| {
+        let path = root.path().join(".windlass/workflows").join(name).display().to_string();
+        let error = files.source(&path, BTreeMap::new()).unwrap_err().to_string();
+        error.replace(&root.path().display().to_string(), "")
+    };
+    let same = "/.windlass/workflows/second.yaml: `same` is already the name of `first.yaml`";
+    assert_eq!(said("second.yaml"), same);
+    assert!(!said("tree.yaml").contains("there is no workflow"), "{}", said("tree.yaml"));
+    assert!(files.source("same", BTreeMap::new()).is_ok());
+}
+
 #[test]
 fn a_system_prompt_without_its_placeholder_is_an_error() {
     let root = tempfile::tempdir().unwrap();

@@ -261,6 +261,35 @@ fn parallel_steps_are_ready_together_and_wait_for_what_they_need() {
     assert_eq!(story.ready(), ["after"]);
 }
 
+/// What a branch needs may be anywhere in another branch; it is not skipped because that has not run yet.
+#[test]
+fn a_branch_waits_for_a_step_inside_another() {
+    let mut story = Story::new(
+        "
+  - name: all
+    type: parallel
+    steps:
+      - name: one
+        type: loop
+        max: 1
+        steps:
+          - {name: a, type: script, command: 'true'}
+          - {name: b, type: script, command: 'true'}
+      - {name: c, type: script, command: 'true', needs: [a]}
+      - name: two
+        type: loop
+        max: 1
+        steps:
+          - {name: d, type: script, command: 'true', needs: [b]}
+",
+    );
+    assert_eq!(story.ready(), ["all.one[1].a"]);
+    story.succeed("all.one[1].a");
+    assert_eq!(story.ready(), ["all.one[1].b"]);
+    story.succeed("all.one[1].b");
+    assert_eq!(story.ready(), ["all.c", "all.two[1].d"]);
+}
+
 #[test]
 fn an_unknown_variable_in_a_condition_fails_the_step() {
     let mut story = Story::new(

@@ -109,6 +109,11 @@ impl StepCheck<'_, '_> {
 
     fn text(&mut self, key: &str, given: Option<Spanned<Text>>) -> Option<String> {
         let given = given?;
+        if given.value.0.trim().is_empty() {
+            let name = self.name;
+            self.check.add(line(&given), format!("`{key}` of step `{name}` is empty"));
+            return None;
+        }
         self.template(key, line(&given), &given.value.0)?;
         Some(given.value.0)
     }
@@ -139,6 +144,21 @@ impl StepCheck<'_, '_> {
             self.check.add(line(text), reason);
         }
         read
+    }
+
+    /// A list of texts, none of which may be empty or there twice.
+    fn texts(&mut self, key: &str, given: Option<Spanned<Vec<Text>>>) -> Vec<String> {
+        let Some(given) = given else { return Vec::new() };
+        let (at, name) = (line(&given), self.name);
+        let texts: Vec<String> = given.value.into_iter().map(|text| text.0).collect();
+        for (place, text) in texts.iter().enumerate() {
+            if text.trim().is_empty() {
+                self.check.add(at, format!("`{key}` of step `{name}` has an empty entry"));
+            } else if texts.iter().take(place).any(|earlier| earlier == text) {
+                self.check.add(at, format!("`{key}` of step `{name}` has `{text}` twice"));
+            }
+        }
+        texts
     }
 
     fn word<T>(&mut self, key: &str, given: Option<Spanned<Text>>) -> Option<T>
@@ -177,10 +197,6 @@ impl StepCheck<'_, '_> {
     /// What the step does; `None` where that is wrong.
     fn work(&mut self, kind: &str, raw: RawStep, until: Option<String>) -> Option<Work> {
         let before = self.check.errors.len();
-        let texts = |given: Option<Spanned<Vec<Text>>>| -> Vec<String> {
-            let all = given.map(|given| given.value).unwrap_or_default();
-            all.into_iter().map(|text| text.0).collect()
-        };
         let work = match kind {
             "agent" => Work::Agent(AgentWork {
                 runner: raw.runner.and_then(|runner| self.check.runner(self.file, &runner)),
@@ -214,7 +230,7 @@ impl StepCheck<'_, '_> {
                 from: self.text("from", raw.from),
                 target: raw.target.map(|target| target.value.0),
                 strategy: self.word("strategy", raw.strategy).unwrap_or_default(),
-                gates: texts(raw.gates),
+                gates: self.texts("gates", raw.gates),
                 message: self.text("message", raw.message),
                 conflicts: self.word("conflicts", raw.conflicts).unwrap_or_default(),
             }),
@@ -227,7 +243,7 @@ impl StepCheck<'_, '_> {
             }),
             _ => Work::Ask {
                 question: self.text("question", raw.question)?,
-                options: texts(raw.options),
+                options: self.texts("options", raw.options),
                 from: raw.from.map(|from| from.value.0),
             },
         };

@@ -50,6 +50,30 @@ pub(super) fn comes_later(workflow: &Workflow, name: &str) -> bool {
         || first == "inputs" && field.is_some_and(is_input)
 }
 
+/// The step that leaves a variable, where it runs only after the one that uses it. In a loop, a later step has left
+/// something in the round before.
+pub(super) fn leaver_after<'w>(workflow: &'w Workflow, user: &Step, name: &str) -> Option<&'w str> {
+    let first = name.split('.').next().unwrap_or_default();
+    let steps = workflow.all_steps();
+    let is_left_by = |step: &&&Step| step.name == first || step.output.as_deref() == Some(first);
+    let place = |name: &str| steps.iter().position(|step| step.name == name);
+    let is_before =
+        |leaver: &Step| place(&leaver.name) < place(&user.name) && !leaver.has_inside(&user.name);
+    let repeats_both = |outer: &Step, leaver: &Step| {
+        outer.work.kind() == WorkKind::Loop
+            && (outer.name == user.name || outer.has_inside(&user.name))
+            && outer.has_inside(&leaver.name)
+    };
+    let is_there = |leaver: &&Step| {
+        is_before(leaver)
+            || user.has_inside(&leaver.name)
+            || steps.iter().any(|outer| repeats_both(outer, leaver))
+    };
+    let last = steps.iter().rfind(is_left_by)?;
+    let known = steps.iter().filter(is_left_by).any(is_there);
+    (!known).then_some(last.name.as_str())
+}
+
 /// The name that was probably meant.
 pub(super) fn nearest_to(
     workflow: &Workflow,
