@@ -25,7 +25,9 @@ use windlass_skills::regular;
 use crate::definition::Base;
 use crate::git::{Git, GitError};
 
-pub use adding::{add, add_scratch, fill, register, remove_scratch, restore, scratch_of, undo_add};
+pub use adding::{
+    Restored, add, add_scratch, fill, register, remove_scratch, restore, scratch_of, undo_add,
+};
 pub use conflicts::left_markers;
 pub use include::INCLUDE_FILE;
 pub use removal::{Removal, can_be_saved, release, remove, save, what_would_be_lost};

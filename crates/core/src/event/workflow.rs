@@ -285,7 +285,8 @@ impl Words for StepEnded {
 impl Words for WorktreeChanged {
     fn words(&self) -> String {
         match &self.detail {
-            Some(detail) => format!("worktree {}: {} ({detail})", self.state, self.path),
+            // Paths are long, and a line may be cut.
+            Some(detail) => format!("worktree {} ({detail}): {}", self.state, self.path),
             None => format!("worktree {}: {}", self.state, self.path),
         }
     }

@@ -16,10 +16,15 @@ use super::{Engine, Error, Trouble};
 use crate::definition::{Checkout, GitSpec, Maker, WorktreeSpec};
 use crate::git::{Git, GitError, Lock};
 use crate::state::RunState;
+use crate::worktree::Restored;
 use crate::{template, worktree};
 
 /// How many characters of a run's id name its worktree; enough to tell the runs of a person apart.
 const ID_CHARS: usize = 10;
+
+/// What a person reads of a worktree that somebody has deleted while its run was under way.
+const MADE_AGAIN: &str =
+    "its directory was gone: it was made again from its branch, without what was not committed";
 
 /// How long a command about a worktree may take: it has no `timeout` of its own, and installing what a large project
 /// needs takes long.
@@ -46,7 +51,10 @@ impl Worktrees<'_> {
         } else if let Maker::Git(_) = &spec.maker {
             let (known, trusted) = (tree.clone(), self.trusted(&tree).await);
             let restore = move |git: &Git| worktree::restore(git, &known, &trusted);
-            self.engine.repository.with(restore).await?;
+            if self.engine.repository.with(restore).await? == Restored::MadeAgain {
+                let state = tree.state;
+                tree = self.change(tree, state, Some(MADE_AGAIN.to_owned())).await?;
+            }
         }
         if tree.state == WorktreeState::Preparing {
             self.set_up(&tree, spec).await?;

@@ -199,9 +199,17 @@ fn wait_until_filled(git: &Git, path: &Path) -> Result<(), GitError> {
     Ok(())
 }
 
+/// Whether a worktree was where it should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Restored {
+    WasThere,
+    /// Its directory was gone, with what was not committed in it.
+    MadeAgain,
+}
+
 /// Brings a worktree back that the journal has and whose directory is gone: everything committed is in its branch.
 /// `trusted` is as for [`fill`].
-pub fn restore(git: &Git, tree: &WorktreeChanged, trusted: &str) -> Result<(), GitError> {
+pub fn restore(git: &Git, tree: &WorktreeChanged, trusted: &str) -> Result<Restored, GitError> {
     let path = Path::new(&tree.path);
     let lock = git.lock()?;
     interruption::undo(git, &lock, tree)?;
@@ -213,7 +221,7 @@ pub fn restore(git: &Git, tree: &WorktreeChanged, trusted: &str) -> Result<(), G
         clear(git, &lock, tree)?;
     } else if listed.as_ref().is_some_and(|one| is_there(one, tree)) {
         // A person may have locked it, so that it is not removed.
-        return remove_left_locks(git, path);
+        return remove_left_locks(git, path).map(|()| Restored::WasThere);
     }
     if path.exists() && std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some()) {
         return Err(GitError::Unusable(what_it_is_now(tree, listed.as_ref())));
@@ -232,7 +240,7 @@ pub fn restore(git: &Git, tree: &WorktreeChanged, trusted: &str) -> Result<(), G
     set_sparse(git, &lock, tree)?;
     let filling = git.lock_tree(path)?;
     drop(lock);
-    bring_rest(git, path, trusted, &filling)
+    bring_rest(git, path, trusted, &filling).map(|()| Restored::MadeAgain)
 }
 
 /// Why a directory with files in it is not the worktree that it was, and what makes it that again.
