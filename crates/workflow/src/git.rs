@@ -255,6 +255,12 @@ impl Git {
         }
     }
 
+    /// Every checkout: its git directory, and where it is.
+    pub(crate) fn checkouts(&self) -> Result<Vec<(PathBuf, PathBuf)>> {
+        let main = self.common.parent().map(|tree| (self.common.clone(), tree.to_owned()));
+        Ok(self.entries()?.into_iter().chain(main).collect())
+    }
+
     /// Every linked worktree: its git directory, and where it is.
     fn entries(&self) -> Result<Vec<(PathBuf, PathBuf)>> {
         let directory = self.common.join("worktrees");

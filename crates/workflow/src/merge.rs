@@ -62,15 +62,25 @@ pub enum MoveOutcome {
     Done,
     /// Somebody moved the target meanwhile: compute again.
     Stale,
-    /// It is checked out here, with changes of its own.
+    /// It is checked out here, in a state that keeps it from moving.
     Dirty {
         checkout: PathBuf,
         why: String,
+        /// What a person does about it.
+        remedy: &'static str,
     },
 }
 
 /// How many files one command names: all of them could be longer than a command line may be.
 const NAMES_AT_ONCE: usize = 200;
+
+/// What a person does about a checkout that keeps its branch from moving.
+const PUT_AWAY: &str = "Commit or put away what is there";
+const FINISH: &str = "Finish or abort that";
+const RESTORE: &str = "Bring it back, or run `git worktree prune`";
+
+/// The largest file in which git says what is under way in a checkout.
+const MAX_STATE_BYTES: u64 = 1 << 20;
 
 /// The queue of merges into a repository: whoever holds this lock is first in it.
 pub const TURN_LOCK: &str = "windlass-merge.lock";
@@ -91,6 +101,12 @@ pub fn compute(git: &Git, wanted: &MergeRequest<'_>) -> Result<MergePreview, Git
     let head = git.commit(&branch)?.ok_or_else(|| missing(wanted.branch))?;
     if git.asks(["merge-base", "--is-ancestor", &head, &old])? {
         return Ok(MergePreview::Nothing { head, old });
+    }
+    if !git.asks(["merge-base", &head, &old])? {
+        return Err(GitError::Unusable(format!(
+            "`{}` and `{}` have no commit in common: somebody has replaced one of them",
+            wanted.branch, wanted.target
+        )));
     }
     if wanted.strategy == Strategy::Rebase {
         return rebase(git, &lock, wanted, head, old);
@@ -244,7 +260,13 @@ pub fn advance(
     let Some(checkout) = checkout.map(|one| one.path) else {
         return match now {
             Some(now) if now == merge.new => Ok(MoveOutcome::Done),
-            Some(now) if now == merge.old => move_ref(git, &lock, &reference, merge),
+            Some(now) if now == merge.old => match rebased_in(git, &reference)? {
+                Some(checkout) => {
+                    let why = "a rebase of it is under way there".to_owned();
+                    Ok(MoveOutcome::Dirty { checkout, why, remedy: FINISH })
+                }
+                None => move_ref(git, &lock, &reference, merge),
+            },
             _ => Ok(MoveOutcome::Stale),
         };
     };
@@ -258,6 +280,17 @@ pub fn advance(
         }
         _ => Ok(MoveOutcome::Stale),
     }
+}
+
+/// The checkout in which a person rebases a branch. Its head is detached meanwhile, and git moves the branch at the end,
+/// from the commit that it was at.
+fn rebased_in(git: &Git, reference: &str) -> Result<Option<PathBuf>, GitError> {
+    let names = ["rebase-merge/head-name", "rebase-apply/head-name", "rebase-merge/update-refs"];
+    let is_in = |own: &Path| {
+        let texts = names.iter().map(|name| regular::read_text(&own.join(name), MAX_STATE_BYTES));
+        texts.flatten().any(|text| text.lines().any(|line| line == reference))
+    };
+    Ok(git.checkouts()?.into_iter().find(|(own, _)| is_in(own)).map(|(_, tree)| tree))
 }
 
 fn move_ref(
@@ -285,19 +318,18 @@ fn move_checkout(
     target: &str,
     merge: &MergeCommit,
 ) -> Result<MoveOutcome, GitError> {
-    let dirty = |why: String| Ok(MoveOutcome::Dirty { checkout: checkout.to_owned(), why });
+    let dirty =
+        |why: String, remedy| Ok(MoveOutcome::Dirty { checkout: checkout.to_owned(), why, remedy });
     if !checkout.exists() {
-        return dirty("its directory is gone".to_owned());
+        return dirty("its directory is gone".to_owned(), RESTORE);
     }
     if let Some(operation) = operation(git, checkout)? {
-        return dirty(format!("{operation} is under way in it"));
+        return dirty(format!("{operation} is under way in it"), FINISH);
     }
     let changed = tracked_changes(git, checkout)?;
     if !changed.is_empty() {
-        return dirty(format!(
-            "it has changes that are not committed: {}",
-            worktree::some_of(&changed)
-        ));
+        let changed = worktree::some_of(&changed);
+        return dirty(format!("it has changes that are not committed: {changed}"), PUT_AWAY);
     }
     if git.branch_in(checkout)?.as_deref() != Some(target) {
         return Ok(MoveOutcome::Stale);
@@ -307,7 +339,7 @@ fn move_checkout(
     match git.run_in(checkout, Some(lock), forward) {
         Ok(_) => Ok(MoveOutcome::Done),
         // An untracked file in the way, say: git has changed nothing.
-        Err(GitError::Failed { said, .. }) => dirty(said),
+        Err(GitError::Failed { said, .. }) => dirty(said, PUT_AWAY),
         Err(error) => Err(error),
     }
 }

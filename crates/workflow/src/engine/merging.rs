@@ -249,20 +249,20 @@ impl<'e> Merge<'e> {
                 Ok(Some(computed.new.clone()))
             }
             MoveOutcome::Stale => Ok(None),
-            MoveOutcome::Dirty { checkout, why } => {
-                self.ask_for_clean(&checkout, &why).await.map(|()| None)
+            MoveOutcome::Dirty { checkout, why, remedy } => {
+                let place = checkout.display();
+                let target = &self.target;
+                let text = format!(
+                    "`{target}` is checked out in `{place}`, and {why}. {remedy}; then try again."
+                );
+                self.ask_for_clean(text).await.map(|()| None)
             }
         }
     }
 
     /// The target is checked out with changes of its own: nothing moves before a person has put them away.
-    async fn ask_for_clean(&self, checkout: &Path, why: &str) -> Result<(), Trouble> {
+    async fn ask_for_clean(&self, text: String) -> Result<(), Trouble> {
         let id = self.next_dirty_question().await?;
-        let place = checkout.display();
-        let text = format!(
-            "`{}` is checked out in `{place}`, and {why}. Commit or put away what is there; then try again.",
-            self.target
-        );
         self.engine().ask(decision(id, text, &DIRTY_OPTIONS)).await?;
         Err(Trouble::Wait(Wait::Answer(id)))
     }

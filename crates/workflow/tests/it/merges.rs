@@ -69,7 +69,7 @@ fn a_dirty_checkout_keeps_its_changes_and_nothing_moves() {
     let tree = worked(&repository, "one", "b.txt", "x");
     repository.write("a.txt", "my own change\n");
     let computed = clean(&repository, &tree, Strategy::Squash);
-    let MoveOutcome::Dirty { checkout, why } = advance(&repository, &computed) else {
+    let MoveOutcome::Dirty { checkout, why, .. } = advance(&repository, &computed) else {
         panic!("it moved")
     };
     assert_eq!(
@@ -141,6 +141,44 @@ fn a_checkout_in_use_is_left_alone() {
 }
 
 /// The checkout was on the target when it was looked at, and is not any more.
+/// Git itself moves a branch at the end of its rebase, from where it was: that must not fail because of us.
+#[test]
+fn a_branch_that_a_person_rebases_does_not_move() {
+    let repository = Repository::new();
+    let tree = worked(&repository, "one", "b.txt", "x");
+    repository.by_hand(
+        "git checkout -qb other && echo theirs > a.txt && git commit -qam theirs && git checkout -q main
+         echo mine > a.txt && git commit -qam mine && ! git rebase -q other 2> /dev/null",
+    );
+    let computed = clean(&repository, &tree, Strategy::Squash);
+    let MoveOutcome::Dirty { checkout, why, .. } = advance(&repository, &computed) else {
+        panic!("it moved")
+    };
+    assert_eq!((checkout, why.as_str()), (repository.top(), "a rebase of it is under way there"));
+    assert_eq!(repository.head("main"), computed.old);
+    repository.by_hand(
+        "echo both > a.txt && git add -A && GIT_EDITOR=true git rebase --continue > /dev/null 2>&1",
+    );
+    assert_eq!(advance(&repository, &computed), MoveOutcome::Stale);
+    let again = clean(&repository, &tree, Strategy::Squash);
+    assert_eq!(advance(&repository, &again), MoveOutcome::Done);
+    assert_eq!(repository.by_hand("cat a.txt b.txt"), "both\nx");
+}
+
+#[test]
+fn a_target_with_another_history_is_named() {
+    let repository = Repository::new();
+    let tree = worked(&repository, "one", "b.txt", "x");
+    repository
+        .by_hand("git checkout -q --orphan new && git commit -qm new && git branch -f main new");
+    for strategy in [Strategy::Squash, Strategy::Rebase, Strategy::Merge] {
+        let error = merge::compute(&repository.git(), &wanted(&tree, strategy)).unwrap_err();
+        let said = "`windlass/one` and `main` have no commit in common";
+        assert!(error.to_string().starts_with(said), "{error}");
+    }
+    assert_eq!(repository.head("main"), repository.head("new"));
+}
+
 #[test]
 fn whatever_else_a_checkout_is_on_does_not_move() {
     let repository = Repository::new();
