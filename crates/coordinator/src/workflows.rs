@@ -262,11 +262,12 @@ impl Workflows<'_> {
         self,
         files: &Files,
         workflow: &Workflow,
-        source: WorkflowSource,
+        mut source: WorkflowSource,
         wanted: NewRun,
     ) -> Result<TaskId, Error> {
         let now = self.coordinator.now();
         let directory = files.root().to_owned();
+        source.branch = branch_of(&directory, &workflow.place);
         let site = self.coordinator.agents.site(&directory);
         if workflow.place == Checkout::Here {
             Workplaces::of(self.coordinator).check_alone(&directory, &site)?;
@@ -297,6 +298,20 @@ impl Workflows<'_> {
             }
         }
     }
+}
+
+/// The branch that is checked out where a run is started. Where git does not answer, the run itself says why.
+fn branch_of(directory: &Path, place: &Checkout) -> Option<String> {
+    match place {
+        Checkout::Worktree(WorktreeSpec { maker: Maker::Git(_), .. }) => {}
+        Checkout::Worktree(WorktreeSpec { maker: Maker::Command { .. }, .. }) | Checkout::Here => {
+            return None;
+        }
+    }
+    let git = Git::open(directory).ok()?;
+    let branch = git.branch_in(git.top()).ok().flatten()?;
+    // One without a commit has nothing to begin with.
+    git.commit(&format!("refs/heads/{branch}")).ok().flatten().map(|_| branch)
 }
 
 /// Whether all inputs must be there.

@@ -38,9 +38,10 @@ use windlass_store::Stream;
 
 use crate::Host;
 use crate::definition::{MergeWork, OnFail, PullRequestWork, Step, Work, Workflow};
-use crate::git::GitError;
+use crate::git::{Git, GitError};
 use crate::next::{FAILURE_OPTIONS, Leaf, Next, Run, failure_question, more_rounds};
 use crate::state::{QuestionProgress, name_of};
+use crate::worktree;
 use children::Children;
 use deadlines::Deadlines;
 use journal::RunJournal;
@@ -250,6 +251,12 @@ impl<'a> Engine<'a> {
         }
         if self.workflow.target.is_some() || !steps.iter().any(needs_one) {
             return None;
+        }
+        if let Some(begun_on) = self.source.branch.clone() {
+            let find = move |git: &Git| worktree::branch_of_start(git, &begun_on);
+            let found = self.repository.with(find).await;
+            let Err(Trouble::Failed(reason)) = found else { return None };
+            return Some(reason);
         }
         let branch = self.repository.with(|git| git.branch_in(git.top())).await;
         matches!(branch, Ok(None)).then(|| merging::DETACHED.to_owned())

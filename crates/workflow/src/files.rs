@@ -159,6 +159,7 @@ impl Files {
         let source = WorkflowSource {
             name: workflow.name.clone(),
             title: String::new(),
+            branch: None,
             path: path.display().to_string(),
             text,
             spells,

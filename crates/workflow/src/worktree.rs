@@ -75,43 +75,73 @@ fn unique_name(top: &Path, identity: &Path) -> String {
     format!("{}-{hash}", name.unwrap_or_else(|| "repository".to_owned()))
 }
 
-/// The commit that a new worktree begins at, and the branch that its work goes to.
+/// The commit that a new worktree begins at. `begun_on` is the branch on which its run was started: what a person has
+/// checked out since then is not where its work belongs.
 pub fn base(
     git: &Git,
     base: &Base,
     target: Option<&str>,
-) -> Result<(String, Option<String>), GitError> {
+    begun_on: Option<&str>,
+) -> Result<String, GitError> {
     let here = git.branch_in(git.top())?;
-    let target = target.map(str::to_owned).or(here);
+    let id = |found: String| found.trim().to_owned();
     match base {
         Base::Head => {
+            let has_left = |branch: &&str| here.as_deref() != Some(branch);
+            if let Some(branch) = begun_on.filter(has_left) {
+                let branch = branch_of_start(git, branch)?;
+                let head = ["rev-parse", "--verify", &format!("refs/heads/{branch}^{{commit}}")];
+                return git.run(head).map(id);
+            }
             let head = git.run_in(git.top(), None, ["rev-parse", "--verify", "HEAD^{commit}"]);
-            let head = head.map_err(|_| {
+            head.map(id).map_err(|_| {
                 GitError::Unusable(
                     "the repository has no commit yet; make the first one with `git commit`"
                         .to_owned(),
                 )
-            })?;
-            Ok((head.trim().to_owned(), target))
+            })
         }
         Base::Fresh => {
-            let Some(branch) = target else {
+            let Some(branch) = target.or(begun_on).or(here.as_deref()) else {
                 let reason = "the head is detached: name the branch with `target`".to_owned();
                 return Err(GitError::Unusable(reason));
             };
             let remote = git.run(["config", "--get", &format!("branch.{branch}.remote")]);
-            let remote = remote.map_or_else(|_| "origin".to_owned(), |name| name.trim().to_owned());
+            let remote = remote.map_or_else(|_| "origin".to_owned(), id);
             // Where the person works: a remote may be a path from there.
-            let fetch = ["fetch", "--quiet", "--end-of-options", &remote, &branch];
+            let fetch = ["fetch", "--quiet", "--end-of-options", &remote, branch];
             git.run_in(git.top(), None, fetch)?;
             let head = ["rev-parse", "--verify", "FETCH_HEAD^{commit}"];
-            Ok((git.run_in(git.top(), None, head)?.trim().to_owned(), Some(branch)))
+            git.run_in(git.top(), None, head).map(id)
         }
         Base::Named(name) => {
-            let missing = || GitError::Unusable(format!("there is no commit `{name}` to begin at"));
-            Ok((git.commit(name)?.ok_or_else(missing)?, target))
+            // As the person sees it: the head of another checkout is another one.
+            let wanted = format!("{name}^{{commit}}");
+            let find = ["rev-parse", "--verify", "--quiet", "--end-of-options", &wanted];
+            match git.run_in(git.top(), None, find) {
+                Err(error) if error.code() == Some(1) => {
+                    Err(GitError::Unusable(format!("there is no commit `{name}` to begin at")))
+                }
+                found => found.map(id),
+            }
         }
     }
+}
+
+/// What the branch on which a run was started is called by now: a person may have renamed it since.
+pub fn branch_of_start(git: &Git, branch: &str) -> Result<String, GitError> {
+    if git.commit(&format!("refs/heads/{branch}"))?.is_some() {
+        return Ok(branch.to_owned());
+    }
+    if let Some(here) = git.branch_in(git.top())? {
+        let reflog = ["reflog", "show", "--format=%gs", &format!("refs/heads/{here}")];
+        let renamed = format!("Branch: renamed refs/heads/{branch} to refs/heads/{here}");
+        if git.run(reflog)?.lines().any(|line| line == renamed) {
+            return Ok(here);
+        }
+    }
+    let reason = format!("branch `{branch}`, on which the run was started, is gone");
+    Err(GitError::Unusable(reason))
 }
 
 /// Removes the lock files that a killed git left in a worktree of ours: of its index, its head and its branch. Whoever

@@ -256,3 +256,52 @@ fn a_program_for_pull_requests_that_is_missing_is_named() {
     );
     assert_eq!(view["status"], "blocked");
 }
+
+/// What a person checks out while a run works is neither where its work goes nor what it is made from.
+#[test]
+fn work_goes_to_the_branch_of_the_start() {
+    const WAIT: &str = "{name: wait, type: ask, question: 'Go on?', options: ['yes']}";
+    let one_after_the_other =
+        format!("\n  - {{name: work, type: script, command: 'echo x > x.txt'}}\n  - {WAIT}\n");
+    let side_by_side = format!(
+        "
+  - name: both
+    type: parallel
+    steps:
+      - {{name: work, type: script, command: 'echo x > x.txt'}}
+      - {WAIT}
+"
+    );
+    for steps in [one_after_the_other, side_by_side] {
+        let program = repository(&format!("{steps}  - {{name: land, type: merge}}\n"));
+        program.windlass(&["trust", "--yes"]).expect(0);
+        run_w(&program).expect(3);
+        here(
+            &program,
+            "git checkout -qb other && echo y > theirs.txt && git add -A && git commit -qm theirs",
+        );
+        program.windlass(&["answer", &run(&program), "yes", "--resume"]).expect(0);
+        let files = here(&program, "git ls-tree --name-only main");
+        assert!(files.contains("x.txt") && !files.contains("theirs.txt"), "{steps}\n{files}");
+        let files = here(&program, "git ls-tree --name-only other && git status --porcelain");
+        assert!(files.contains("theirs.txt") && !files.contains("x.txt"), "{steps}\n{files}");
+    }
+}
+
+/// Somebody has deleted the worktree of a run: what was committed comes back, and what is lost is said.
+#[test]
+fn a_worktree_that_was_deleted_is_named() {
+    let program = repository(
+        "
+  - {name: work, type: script, command: 'echo x > x.txt'}
+  - {name: wait, type: ask, question: 'Go on?', options: ['yes']}
+  - {name: land, type: merge}
+",
+    );
+    program.windlass(&["trust", "--yes"]).expect(0);
+    run_w(&program).expect(3);
+    std::fs::remove_dir_all(worktree(&program)).unwrap();
+    let ran = program.windlass(&["answer", &run(&program), "yes", "--resume"]).expect(0);
+    let shown = format!("{}{}", ran.stdout, ran.stderr);
+    assert!(shown.contains("its directory was gone: it was made again from its branch"), "{shown}");
+}

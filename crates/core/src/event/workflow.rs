@@ -62,6 +62,9 @@ pub struct WorkflowSource {
     /// What this run is for, in the person's words; its first line is the title.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub title: String,
+    /// The branch that was checked out where it was started. Its work belongs there, whatever is checked out later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
     /// The file, for people.
     pub path: String,
     /// Its whole text.

@@ -23,6 +23,7 @@ use windlass_core::question::Question;
 use super::steps::Attempt;
 use super::{Engine, Error, StepEnd, Trouble, Wait, decision, title};
 use crate::definition::{MergeWork, OnConflict, Strategy};
+use crate::git::Git;
 use crate::merge::{self, MergeCommit, MergePreview, MoveOutcome};
 use crate::state::QuestionProgress;
 use crate::{template, worktree};
@@ -115,6 +116,10 @@ impl<'e> Attempt<'e> {
     pub(super) async fn target(self, own: Option<&String>) -> Result<String, Trouble> {
         if let Some(named) = own.or(self.engine.workflow.target.as_ref()) {
             return Ok(named.clone());
+        }
+        if let Some(begun_on) = self.engine.source.branch.clone() {
+            let find = move |git: &Git| worktree::branch_of_start(git, &begun_on);
+            return self.engine.repository.with(find).await;
         }
         let here = self.engine.repository.with(|git| git.branch_in(git.top())).await?;
         here.ok_or_else(|| Trouble::Failed(DETACHED.to_owned()))

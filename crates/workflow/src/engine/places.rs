@@ -216,8 +216,10 @@ impl Worktrees<'_> {
     async fn base(self, name: &str, spec: &GitSpec) -> Result<String, Trouble> {
         let Some(outer) = self.engine.journal.read(|_, run| outer(run, name)).await else {
             let (base, target) = (spec.base.clone(), self.engine.workflow.target.clone());
-            let find = move |git: &Git| worktree::base(git, &base, target.as_deref());
-            return Ok(self.engine.repository.with(find).await?.0);
+            let begun_on = self.engine.source.branch.clone();
+            let find =
+                move |git: &Git| worktree::base(git, &base, target.as_deref(), begun_on.as_deref());
+            return self.engine.repository.with(find).await;
         };
         // What a parallel step does begins with what was done before it.
         let tree = PathBuf::from(&outer.path);

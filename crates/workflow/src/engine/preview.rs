@@ -241,7 +241,7 @@ fn settings(workflow: &Workflow, step: &Step) -> Vec<Setting> {
     let listed = |all: &[String]| (!all.is_empty()).then(|| all.join(", "));
     let target = |own: &Option<String>| {
         let named = own.clone().or_else(|| workflow.target.clone());
-        Some(named.unwrap_or_else(|| "the branch that is checked out".to_owned()))
+        Some(named.unwrap_or_else(|| "the branch on which the run is started".to_owned()))
     };
     match &step.work {
         Work::Agent(work) => {

