@@ -161,6 +161,7 @@ fn hint(error: &Coordinated) -> String {
                 .into()
         }
         Coordinated::MissingInput { input, .. } => format!("give it with `--input {input}=VALUE`"),
+        Coordinated::RunElsewhere { .. } => "a run is found by its id everywhere".to_owned(),
         Coordinated::UnknownRun(_) => {
             "`windlass workflow status` lists the runs, `windlass workflow list` the workflows".to_owned()
         }

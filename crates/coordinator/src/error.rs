@@ -101,6 +101,9 @@ pub enum Error {
     /// Neither a run nor a workflow that has run has this name.
     #[error("there is no run `{0}`, and no workflow of that name has run")]
     UnknownRun(String),
+    /// Runs of a workflow of this name belong to other projects.
+    #[error("no run of `{workflow}` was started in this project; `{run}` was in `{directory}`")]
+    RunElsewhere { workflow: String, run: TaskId, directory: String },
     /// The task is not a run of a workflow.
     #[error("`{task}` is not a run of a workflow")]
     NotARun { task: TaskId },
@@ -310,6 +313,7 @@ impl Error {
             | Self::Runner(_)
             | Self::MissingInput { .. }
             | Self::UnknownRun(_)
+            | Self::RunElsewhere { .. }
             | Self::NotARun { .. }
             | Self::TooManySessions { .. }
             | Self::TooManyWaiting { .. }

@@ -46,7 +46,7 @@ impl Error {
             Self::Dependencies { .. } => (Conflict, "waits-for-tasks"),
             Self::Workflow(_) | Self::MissingInput { .. } => (Invalid, "bad-workflow"),
             Self::Runner(_) => (Invalid, "no-runner"),
-            Self::UnknownRun(_) => (Unknown, "unknown-run"),
+            Self::UnknownRun(_) | Self::RunElsewhere { .. } => (Unknown, "unknown-run"),
             Self::NotARun { .. } => (Unknown, "not-a-run"),
             Self::Equipment { .. } => (Unavailable, "not-equipped"),
             Self::Unhealthy { .. } => (Unavailable, "unhealthy"),

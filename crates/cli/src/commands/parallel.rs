@@ -301,7 +301,7 @@ fn status(app: &AppContext, json: bool) -> Result<u8, Failure> {
 }
 
 fn results(app: &AppContext, run: &str, json: bool) -> Result<u8, Failure> {
-    let run = app.coordinator.workflows().find(run)?;
+    let run = app.coordinator.workflows().find(run, &here())?;
     let tries = app.coordinator.parallel().results(run)?;
     if json {
         out_json(&serde_json::to_string(&tries).unwrap_or_default());
@@ -342,7 +342,7 @@ fn pick(
     name: &str,
     resume: Option<&PrintOptions>,
 ) -> Result<u8, Failure> {
-    let run = app.coordinator.workflows().find(run)?;
+    let run = app.coordinator.workflows().find(run, &here())?;
     let open = app.coordinator.inbox().open()?;
     let Some(asked) = open.into_iter().find(|asked| asked.row.task == run) else {
         let words = format!("`{run}` does not ask which result is taken");

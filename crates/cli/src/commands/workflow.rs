@@ -155,7 +155,7 @@ impl Execute for Workflows {
             WorkflowAction::Resume { run, rounds, sandbox, printing } => {
                 let app = start.sandbox(&sandbox).app()?;
                 let workflows = app.coordinator.workflows();
-                let task = workflows.find(&run)?;
+                let task = workflows.find(&run, &here())?;
                 app.runtime.block_on(async {
                     if let Some(count) = rounds {
                         workflows.add_rounds(task, count, &app.environment.user()).await?;
@@ -319,7 +319,7 @@ pub(super) fn has_ended(app: &AppContext, run: TaskId, status: TaskStatus) -> Fa
 }
 
 fn cancel(app: &AppContext, run: &str, reason: Option<String>, json: bool) -> Result<u8, Failure> {
-    let run = app.coordinator.workflows().find(run)?;
+    let run = app.coordinator.workflows().find(run, &here())?;
     let status = app.coordinator.tasks().state(run)?.status;
     if status.is_terminal() {
         return Err(has_ended(app, run, status));
@@ -360,7 +360,7 @@ fn status(app: &AppContext, run: Option<&str>, json: bool) -> Result<u8, Failure
         show::print_table(&table);
         return Ok(0);
     };
-    let view = workflows.status(workflows.find(run)?)?;
+    let view = workflows.status(workflows.find(run, &here())?)?;
     match json {
         true => out_json(&serde_json::to_string(&view).unwrap_or_default()),
         false => print(app, &view)?,

@@ -1,9 +1,10 @@
 //! What a person reads of workflows on the command line, and the first workflow of the documentation.
 
+use std::path::Path;
 use std::process::Command;
 
-use crate::program::Program;
-use crate::workflows::{approved, here, put, repository, run, worktree};
+use crate::program::{Program, Ran};
+use crate::workflows::{approved, by_hand, here, put, repository, run, worktree};
 
 /// The code blocks of a language in the part of docs/workflows.md that begins with this heading.
 fn blocks(heading: &str, language: &str) -> Vec<String> {
@@ -195,4 +196,29 @@ fn what_cannot_be_done_to_a_run_names_what_can() {
     let refused = program.windlass(&["parallel", "run", "--workers", "0", "x"]).expect(2).stderr;
     assert!(refused.contains("allowed: 1 to 64"), "{refused}");
     assert!(refused.contains("`windlass parallel --help` has examples"), "{refused}");
+}
+
+/// Two projects may have workflows of one name: a name stands for the runs of the project in which it is said.
+#[test]
+fn a_name_stands_for_runs_of_its_own_project() {
+    let program = approved("  - {name: a, type: script, command: 'true'}\n");
+    program.windlass(&["workflow", "run", "w"]).expect(0);
+    let run = run(&program);
+    here(&program, "mkdir deep");
+    let other = tempfile::tempdir().unwrap();
+    by_hand(&program, other.path(), &format!("git clone -q {} c", program.real_workspace()));
+    let ran = |directory: &Path, args: &[&str]| -> Ran {
+        program.command(args).current_dir(directory).output().unwrap().into()
+    };
+    let status = ["workflow", "status", "w"];
+    let clone = other.path().join("c");
+    let error = ran(&clone, &status).expect(2).stderr;
+    assert!(error.contains("no run of `w` was started in this project"), "{error}");
+    assert!(error.contains(&run), "{error}");
+    ran(&clone, &["workflow", "cancel", "w"]).expect(2);
+    ran(&clone, &["workflow", "status", &run]).expect(0);
+    ran(&program.workspace().join("deep"), &status).expect(0);
+    ran(&clone, &["workflow", "run", "w"]).expect(3);
+    let shown = ran(program.workspace(), &status).expect(0).stdout;
+    assert!(shown.contains(&run), "the newest of this project: {shown}");
 }

@@ -59,9 +59,15 @@ impl<'a> WorkflowCommand<'a> {
 
     /// A run that whoever typed it may see.
     fn run(self, named: &str) -> Result<TaskId, Error> {
-        let run = self.session.coordinator.workflows().find(named)?;
+        // A run is found by its id without one.
+        let directory = self.invocation.own_directory().unwrap_or_default();
+        let found = self.session.coordinator.workflows().find(named, &directory);
+        let run = match &found {
+            Ok(run) | Err(Error::RunElsewhere { run, .. }) => *run,
+            Err(_) => return found,
+        };
         match self.may_see_task(run)? {
-            true => Ok(run),
+            true => found,
             false => Err(windlass_store::Error::UnknownTask(named.to_owned()).into()),
         }
     }

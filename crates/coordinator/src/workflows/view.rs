@@ -1,5 +1,7 @@
 //! What a surface shows of a run.
 
+use std::path::{Path, PathBuf};
+
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -13,6 +15,7 @@ use windlass_core::string_enum;
 use windlass_store::ListPlace;
 use windlass_workflow::RunState;
 use windlass_workflow::definition::{WorkKind, Workflow};
+use windlass_workflow::git::Git;
 use windlass_workflow::runner::Activity;
 use windlass_workflow::state::name_of;
 
@@ -209,11 +212,21 @@ impl Workflows<'_> {
         Ok(runs)
     }
 
-    /// A run by its id, by the end of it, or the newest one of a workflow.
-    pub fn find(self, text: &str) -> Result<TaskId, Error> {
+    /// A run by its id, by the end of it, or the newest one of a workflow in the project of a directory: two projects
+    /// may have workflows of one name.
+    pub fn find(self, text: &str, directory: &Path) -> Result<TaskId, Error> {
         let rows = self.coordinator.store.tasks().workflow_runs(u32::MAX)?;
-        if let Some(row) = rows.iter().find(|row| row.workflow == text) {
-            return Ok(row.task);
+        let mut elsewhere = None;
+        let here = self.project(directory);
+        for row in rows.iter().filter(|row| row.workflow == text) {
+            let Some(task) = self.coordinator.tasks().get(row.task)? else { continue };
+            if self.project(Path::new(&task.workspace)) == here {
+                return Ok(row.task);
+            }
+            elsewhere.get_or_insert((row.task, task.workspace));
+        }
+        if let Some((run, directory)) = elsewhere {
+            return Err(Error::RunElsewhere { workflow: text.to_owned(), run, directory });
         }
         let found = self.coordinator.tasks().find(text).map_err(|error| match error {
             Error::Store(windlass_store::Error::UnknownTask(_)) => {
@@ -225,6 +238,15 @@ impl Workflows<'_> {
         match rows.iter().any(|row| row.task == task) {
             true => Ok(task),
             false => Err(Error::NotARun { task }),
+        }
+    }
+
+    /// What the runs of a project have in common: the repository, or the directory with the workflows.
+    fn project(self, directory: &Path) -> PathBuf {
+        let place = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
+        match Git::open(&place) {
+            Ok(git) => git.common().to_owned(),
+            Err(_) => self.files(&place).root().to_owned(),
         }
     }
 

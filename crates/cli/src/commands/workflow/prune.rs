@@ -6,6 +6,7 @@ use windlass_core::shown::{shown_line, shown_path};
 use windlass_term::{Table, numbers};
 
 use super::super::AppContext;
+use super::super::worktree_run::here;
 use crate::failure::Failure;
 use crate::show::{self, note, out, out_json};
 
@@ -27,7 +28,7 @@ pub struct PruneWorktrees {
 
 pub(super) fn prune(app: &AppContext, args: &PruneWorktrees) -> Result<u8, Failure> {
     let workflows = app.coordinator.workflows();
-    let only = args.run.as_deref().map(|run| workflows.find(run)).transpose()?;
+    let only = args.run.as_deref().map(|run| workflows.find(run, &here())).transpose()?;
     let work = if args.save { OwnWork::IsSaved } else { OwnWork::Stays };
     let mut found = workflows.prunable(only, work)?;
     if !args.dry_run {
