@@ -206,6 +206,42 @@ fn a_gate_that_fails_once_is_run_once_more() {
     assert_eq!(program.file("a.txt"), "mine\n");
 }
 
+/// Two changes that are right by themselves and broken together: whichever comes second is named and left out, the target
+/// is never broken, and those behind it in the queue are merged.
+#[test]
+fn no_broken_commit_is_ever_on_the_target() {
+    let names = ["one", "left", "right", "two"];
+    let work = names.map(|name| {
+        format!("      - {{name: {name}, type: script, command: 'echo x > {name}.txt'}}\n")
+    });
+    let merges = names.map(|name| {
+        format!(
+            "      - {{name: m_{name}, type: merge, from: {name}, gates: ['! test -e left.txt || ! test -e right.txt']}}\n"
+        )
+    });
+    let program = approved(&format!(
+        "  - name: all\n    type: parallel\n    join: false\n    steps:\n{}  - name: land\n    type: parallel\n    join: false\n    steps:\n{}",
+        work.concat(),
+        merges.concat()
+    ));
+    let error = program.windlass(&["workflow", "run", "w"]).expect(1).stderr;
+    let files = here(&program, "git ls-tree --name-only main");
+    assert!(files.contains("one.txt") && files.contains("two.txt"), "{files}");
+    let [left, right] = ["left.txt", "right.txt"].map(|name| files.contains(name));
+    assert!(left != right, "one of both: {files}");
+    let out = if left { "right" } else { "left" };
+    assert!(error.contains(&format!("step `land.m_{out}`: gate `! test")), "{error}");
+    let broken = "for c in $(git rev-list main); do git ls-tree --name-only $c | grep -c -e left.txt -e right.txt; done | grep 2 || true";
+    assert_eq!(here(&program, broken), "", "no commit has both");
+    let kept = here(
+        &program,
+        &format!(
+            "git show $(git branch --list --format='%(refname)' 'windlass/*-{out}'):{out}.txt"
+        ),
+    );
+    assert_eq!(kept, "x\n", "its branch stays");
+}
+
 #[test]
 fn a_detached_head_is_named_before_anything_runs() {
     let program = approved(
