@@ -302,6 +302,9 @@ impl Dialect for Terminal {
             Exit::Code(0) if text.trim().is_empty() => Some("it printed nothing".to_owned()),
             Exit::Code(0) => None,
             Exit::Code(NOT_FOUND) => Some(how_to_install(&self.program)),
+            exit if AgentOutput::read(&self.said()).is_ok() => {
+                Some(format!("after its result {}", exit_words(exit)))
+            }
             exit => Some(format!("{}; {}", last_line(text), exit_words(exit))),
         };
         Outcome { text: self.said(), failure }

@@ -2,6 +2,12 @@
 
 /// What to do about a runner whose program is missing.
 pub fn how_to_install(program: &str) -> String {
+    if program.contains('/') && !program.starts_with('/') {
+        return format!(
+            "`{program}` is not in the worktree: only what is committed is there, and the ignored files that \
+             `.worktreeinclude` names"
+        );
+    }
     let name = program.rsplit('/').next().unwrap_or(program);
     let how = match name {
         "claude" => "install it with `npm install -g @anthropic-ai/claude-code`".to_owned(),

@@ -90,6 +90,10 @@ async fn a_missing_program_is_answered_with_how_to_install_it() {
     let run = place.run(&command, place.job("go"), silent).await;
     let why = failure(&run.ended.how);
     assert!(why.contains("install `no-such-agent`"), "{why}");
+    let own = Command { name: "own".to_owned(), argv: vec!["./agent.sh".to_owned()] };
+    let run = place.run(&own, place.job("go"), silent).await;
+    let why = failure(&run.ended.how);
+    assert!(why.contains("`./agent.sh` is not in the worktree"), "{why}");
 }
 
 /// WF-010: the step counts by its result, although the program stays.
@@ -432,6 +436,9 @@ async fn a_command_that_fails_says_its_last_line() {
         .run(&bash("echo reading; echo 'no key found'; exit 4"), place.job("go"), silent)
         .await;
     assert_eq!(failure(&run.ended.how), "`script`: no key found; it ended with code 4");
+    let said = r#"printf '```json\n{"success": true, "summary": "x"}\n```\n'; exit 3"#;
+    let run = place.run(&bash(said), place.job("go"), silent).await;
+    assert_eq!(failure(&run.ended.how), "`script`: after its result it ended with code 3");
 }
 
 /// One yes elsewhere switched every later question off; here it allows what was asked, whatever the program suggests.
