@@ -328,7 +328,10 @@ fn results(app: &AppContext, run: &str, json: bool) -> Result<u8, Failure> {
         out(&paint.bold(&one.name));
         out(shown(&one.diff).trim_end());
     }
-    note(&format!("take one with `windlass parallel pick {run} NAME --resume`"));
+    // Workers are merged without a choice.
+    if app.coordinator.inbox().open()?.iter().any(|asked| asked.row.task == run) {
+        note(&format!("take one with `windlass parallel pick {run} NAME --resume`"));
+    }
     Ok(0)
 }
 

@@ -75,8 +75,8 @@ pub(super) fn trust(environment: &Environment, args: &ApproveProject) -> Result<
     if entries.is_empty() {
         let path = config::read::project_file(&args.workspace);
         return Err(Failure::usage(
-            format!("there is no `{}`", path.display()),
-            "a project without that file, a contract, plans, workflows, MCP servers or skills with hooks needs no approval",
+            format!("there is nothing to approve: no `{}`, and no commands", path.display()),
+            "contracts, plans, workflows, MCP servers and skills need an approval only for commands that they bring",
         ));
     }
     let unknown = |entry: &ApprovableFile| entry.trust(&environment.data) == Trust::Unknown;
