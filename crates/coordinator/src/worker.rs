@@ -187,12 +187,16 @@ impl Pool {
         task: TaskId,
         drive: impl Future<Output = Result<TaskResult, Error>> + Send + 'static,
     ) {
-        let now = Instant::now();
-        let is_cooling = self.cooling.get(&task).is_some_and(|cooldown| cooldown.until > now);
-        let is_full = self.running.len() >= self.limit || !open_files::has_room();
-        if is_full || is_cooling || !self.tasks.insert(task) {
+        // A search lists many that are driven here already: nothing else is asked about them.
+        if self.running.len() >= self.limit || self.tasks.contains(&task) {
             return;
         }
+        let now = Instant::now();
+        let is_cooling = self.cooling.get(&task).is_some_and(|cooldown| cooldown.until > now);
+        if is_cooling || !open_files::has_room() {
+            return;
+        }
+        self.tasks.insert(task);
         let id = self.running.spawn(async move { (task, drive.await) }).id();
         self.driven.insert(id, task);
     }
