@@ -11,20 +11,24 @@ use std::fs;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use crate::helper;
 use windlass_helper::protocol::{NetworkMode, Ready, Report};
 use windlass_helper::wire;
 
-/// What decides whether namespaces are allowed, beside the kernel itself. Most kernels lack some of it.
-const CIRCUMSTANCES: [&str; 6] = [
-    "/proc/sys/kernel/random/boot_id",
+/// What decides whether namespaces are allowed, beside the kernel itself, and may change at any time. Most kernels lack
+/// some of it.
+const CIRCUMSTANCES: [&str; 4] = [
     "/proc/sys/kernel/unprivileged_userns_clone",
     "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
     "/proc/sys/user/max_user_namespaces",
-    "/proc/self/attr/current",
     "/proc/self/cgroup",
 ];
+
+/// The same of what stays as it is for as long as this process runs: nothing of ours gives up rights or enters other
+/// namespaces later.
+const FIXED: [&str; 2] = ["/proc/sys/kernel/random/boot_id", "/proc/self/attr/current"];
 
 /// The lines of `/proc/self/status` that are about rights.
 const RIGHTS: [&str; 5] = ["CapEff:", "CapBnd:", "NoNewPrivs:", "Seccomp:", "Seccomp_filters:"];
@@ -34,6 +38,24 @@ const RIGHTS: [&str; 5] = ["CapEff:", "CapBnd:", "NoNewPrivs:", "Seccomp:", "Sec
 pub(super) struct CapabilityCache {
     path: PathBuf,
     circumstances: [u8; 8],
+}
+
+/// What is fixed, as a hash; read once.
+fn fixed_circumstances() -> u64 {
+    static HASH: OnceLock<u64> = OnceLock::new();
+    *HASH.get_or_init(|| {
+        let mut hash = DefaultHasher::new();
+        for path in FIXED {
+            fs::read(path).ok().hash(&mut hash);
+        }
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let is_right = |line: &&str| RIGHTS.iter().any(|name| line.starts_with(name));
+        status.lines().filter(is_right).for_each(|line| line.hash(&mut hash));
+        for namespace in ["user", "mnt", "pid"] {
+            fs::read_link(format!("/proc/self/ns/{namespace}")).ok().hash(&mut hash);
+        }
+        hash.finish()
+    })
 }
 
 impl CapabilityCache {
@@ -47,13 +69,7 @@ impl CapabilityCache {
         for path in CIRCUMSTANCES {
             fs::read(path).ok().hash(&mut hash);
         }
-        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-        for line in status.lines().filter(|line| RIGHTS.iter().any(|name| line.starts_with(name))) {
-            line.hash(&mut hash);
-        }
-        for namespace in ["user", "mnt", "pid"] {
-            fs::read_link(format!("/proc/self/ns/{namespace}")).ok().hash(&mut hash);
-        }
+        fixed_circumstances().hash(&mut hash);
         let name = match network {
             NetworkMode::Nothing => "granted-nothing",
             NetworkMode::Proxy => "granted-proxy",

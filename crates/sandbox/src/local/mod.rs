@@ -96,8 +96,11 @@ impl Local {
     /// Finds out what this machine allows and prepares the sandbox. Nothing runs in it yet.
     pub async fn open(mut config: Config) -> Result<Self, Error> {
         config.workspace = canonical(&config.workspace)?;
-        fs::create_dir_all(&config.data)
-            .map_err(|source| Error::Path { path: config.data.clone(), source })?;
+        if !config.data.is_dir() {
+            // To make what is there would lock the directory above it, for all tasks that start.
+            fs::create_dir_all(&config.data)
+                .map_err(|source| Error::Path { path: config.data.clone(), source })?;
+        }
         config.data = canonical(&config.data)?;
         config.home = fs::canonicalize(&config.home).unwrap_or(config.home);
         let program = helper::install(&config.data)?;
@@ -135,7 +138,7 @@ impl Local {
         if self.config.namespaces == Namespaces::IfAvailable {
             if let Some(ready) = self.capabilities.recall() {
                 // A problem with this very workspace is still reported now.
-                self.setup().await?;
+                self.prepare()?;
                 self.describe(&ready, None);
                 return Ok(());
             }
@@ -144,7 +147,7 @@ impl Local {
             let attempt = ATTEMPT.lock().await;
             if let Some(ready) = self.capabilities.recall() {
                 drop(attempt);
-                self.setup().await?;
+                self.prepare()?;
                 self.describe(&ready, None);
                 return Ok(());
             }

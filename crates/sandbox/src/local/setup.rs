@@ -12,13 +12,47 @@ use crate::host_sockets::{HostSockets, VisibleDirectory};
 use crate::workspace::{self, canonical};
 use crate::{Error, environment, helper};
 
+/// What is known of a sandbox's directories before anything is searched for in them.
+pub(super) struct Prepared {
+    /// The user and group of its commands.
+    owner: (u32, u32),
+    /// Skills and traces, as they are shown.
+    shown: Vec<Bind>,
+    /// What lies outside the workspace and is shown at its own path.
+    added: Vec<Bind>,
+}
+
 impl Local {
-    /// The description of the sandbox for the helper.
-    pub(super) async fn setup(&self) -> Result<Setup, Error> {
+    /// Makes what the workspace needs, and finds out what is wrong with the directories of this sandbox.
+    pub(super) fn prepare(&self) -> Result<Prepared, Error> {
         let config = &self.config;
         let owner = workspace::owner(&config.workspace)?;
         workspace::prepare(&config.workspace, &config.layout, owner)?;
         self.refuse_what_cannot_be_hidden()?;
+        let trace = workspace::trace_place(&config.workspace, &config.layout)?;
+        let trace = trace.map(|place| self.as_seen(&place));
+        let shown = [(&config.skills, Some(PathBuf::from("/skills"))), (&config.trace, trace)];
+        let shown =
+            shown.into_iter().filter_map(|(source, target)| Some((source.as_ref()?, target?)));
+        let shown = shown.map(|(source, target)| Ok(bind(&canonical(source)?, &target)));
+        let shown = shown.collect::<Result<_, Error>>()?;
+        let added = match self.isolation {
+            Isolation::Landlock => workspace::without_nested(&config.added),
+            Isolation::Namespaces | Isolation::Host | Isolation::Container => config.added.clone(),
+        };
+        let added = added.iter().map(|added| {
+            let path = canonical(Path::new(&added.path))?;
+            let access = if added.writable { Access::Writable } else { Access::ReadOnly };
+            Ok(Bind { access, ..bind(&path, &path) })
+        });
+        Ok(Prepared { owner, shown, added: added.collect::<Result<_, Error>>()? })
+    }
+
+    /// The description of the sandbox for the helper. What others have in the directories that it shows is searched for here,
+    /// when the first command needs it; most tasks of a service never run one.
+    pub(super) async fn setup(&self) -> Result<Setup, Error> {
+        let config = &self.config;
+        let Prepared { owner, shown, added } = self.prepare()?;
         let mut binds = Vec::new();
         let mut hidden = vec![config.data.clone()];
         hidden.extend(config.hidden.iter().cloned());
@@ -42,14 +76,7 @@ impl Local {
                 }),
             );
         }
-        let trace = workspace::trace_place(&config.workspace, &config.layout)?;
-        let trace = trace.map(|place| self.as_seen(&place));
-        let shown = [(&config.skills, Some(PathBuf::from("/skills"))), (&config.trace, trace)];
-        for (source, target) in shown {
-            if let (Some(source), Some(target)) = (source, target) {
-                binds.push(bind(&canonical(source)?, &target));
-            }
-        }
+        binds.extend(shown);
         let tasks = workspace::closed_tasks(&config.workspace, &config.layout);
         // Landlock allows and cannot take back.
         if let Some(tasks) = tasks.filter(|_| self.isolation == Isolation::Namespaces) {
@@ -57,15 +84,7 @@ impl Local {
             binds.push(bind(&tasks.all, &self.as_seen(&tasks.all)));
             binds.push(Bind { access: Access::Writable, ..own });
         }
-        let added = match self.isolation {
-            Isolation::Landlock => workspace::without_nested(&config.added),
-            Isolation::Namespaces | Isolation::Host | Isolation::Container => config.added.clone(),
-        };
-        for added in &added {
-            let path = canonical(Path::new(&added.path))?;
-            let access = if added.writable { Access::Writable } else { Access::ReadOnly };
-            binds.push(Bind { access, ..bind(&path, &path) });
-        }
+        binds.extend(added);
         let sockets = self.all_host_sockets(&binds);
         if self.isolation == Isolation::Namespaces {
             // What is mounted cannot be moved, and so what lies in it stays hidden.

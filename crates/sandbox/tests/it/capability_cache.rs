@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
+use windlass_sandbox::local::Config;
 use windlass_sandbox::{Local, Sandbox};
 
 use crate::everyone;
@@ -50,5 +51,44 @@ fn what_is_kept_of_it_may_be_anything() {
             assert_eq!(place.local().await.isolation(), report);
             assert_eq!(fs::read(&kept).unwrap().len(), whole.len(), "found out again");
         }
+    });
+}
+
+/// What is known of the files in shown directories.
+fn searched(place: &Place) -> Vec<PathBuf> {
+    let entries = fs::read_dir(place.data.join("helper")).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let is_search =
+        |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with("credentials-");
+    paths.filter(is_search).collect()
+}
+
+#[test]
+fn toolchains_are_searched_for_the_first_command_not_at_the_start() {
+    everyone!(|who| async move {
+        let place = Place::new(who);
+        fs::create_dir_all(place.home.join(".cargo/bin")).unwrap();
+        let open = || {
+            let read_only = vec![PathBuf::from(".cargo")];
+            Local::open(Config { read_only, ..place.config() })
+        };
+        open().await.unwrap();
+        searched(&place).iter().for_each(|file| fs::remove_file(file).unwrap());
+
+        let local = open().await.unwrap();
+        assert!(searched(&place).is_empty());
+        run(&local, "true").await.ok();
+        assert_eq!(searched(&place).len(), 1);
+        local.stop().await;
+    });
+}
+
+#[test]
+fn a_start_reports_a_directory_that_is_gone() {
+    everyone!(|who| async move {
+        let place = Place::new(who);
+        place.local().await;
+        let skills = Some(place.home.join("no-skills"));
+        assert!(Local::open(Config { skills, ..place.config() }).await.is_err());
     });
 }
