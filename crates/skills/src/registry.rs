@@ -7,7 +7,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::mirror::SkillMirror;
 use crate::skill::Scope;
@@ -32,6 +32,8 @@ struct Inner {
     replaced: Condvar,
     /// One reload at a time.
     reloading: Mutex<()>,
+    /// When reading last began.
+    read_at: Mutex<Option<Instant>>,
 }
 
 impl SkillRegistry {
@@ -80,8 +82,8 @@ impl SkillRegistry {
         mirror: Option<SkillMirror>,
     ) -> Self {
         let (current, replaced) = (Mutex::new(Arc::new(skills)), Condvar::new());
-        let reloading = Mutex::new(());
-        let inner = Inner { places, only, approved, mirror, current, replaced, reloading };
+        let (reloading, read_at) = (Mutex::new(()), Mutex::new(None));
+        let inner = Inner { places, only, approved, mirror, current, replaced, reloading, read_at };
         Self { inner: Arc::new(inner), watch: None }
     }
 
@@ -115,6 +117,7 @@ impl SkillRegistry {
     /// Reads everything and replaces the set; returns the old one and the new one.
     pub(crate) fn read(&self) -> (Arc<Skills>, Arc<Skills>) {
         let _one = self.inner.reloading.lock().unwrap_or_else(PoisonError::into_inner);
+        *self.inner.read_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         let before = self.current();
         let mut after = Skills::load_over(&self.inner.places, &self.inner.approved, &before);
         if let Some(only) = &self.inner.only {
@@ -130,6 +133,14 @@ impl SkillRegistry {
         *self.inner.current.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&after);
         self.inner.replaced.notify_all();
         (before, after)
+    }
+
+    /// Reads everything again unless that was begun less than `age` ago.
+    pub fn refresh(&self, age: Duration) {
+        let read_at = *self.inner.read_at.lock().unwrap_or_else(PoisonError::into_inner);
+        if read_at.is_none_or(|then| then.elapsed() >= age) {
+            self.reload();
+        }
     }
 
     /// Reads everything again and logs what changed (AX-045, AX-046).

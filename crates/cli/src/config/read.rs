@@ -33,17 +33,35 @@ pub fn project_file(workspace: &Path) -> PathBuf {
 /// The nearest file of a project by this name, from a directory up to the top of its repository; the place in the
 /// directory itself where there is none.
 pub fn nearest(workspace: &Path, name: &str) -> PathBuf {
-    let directory = fs::canonicalize(workspace).unwrap_or_else(|_| workspace.to_owned());
-    let home = std::env::var_os("HOME").map(PathBuf::from);
-    let home = home.and_then(|home| fs::canonicalize(home).ok());
-    let top = repository::boundary(&directory, home.as_deref());
-    let above = directory.ancestors().skip(1).take_while(|above| above.starts_with(&top));
-    let own = workspace.join(name);
-    let is_there = |path: &PathBuf| fs::symlink_metadata(path).is_ok();
-    if is_there(&own) {
-        return own;
+    Upwards::from(workspace).nearest(name)
+}
+
+/// The directories of a project from the one where work starts up to the top of its repository.
+pub struct Upwards {
+    workspace: PathBuf,
+    above: Vec<PathBuf>,
+}
+
+impl Upwards {
+    /// From a directory as a person has named it.
+    pub fn from(workspace: &Path) -> Self {
+        let directory = fs::canonicalize(workspace).unwrap_or_else(|_| workspace.to_owned());
+        let home = std::env::var_os("HOME").map(PathBuf::from);
+        let home = home.and_then(|home| fs::canonicalize(home).ok());
+        let top = repository::boundary(&directory, home.as_deref());
+        let above = directory.ancestors().skip(1).take_while(|above| above.starts_with(&top));
+        Self { workspace: workspace.to_owned(), above: above.map(Path::to_owned).collect() }
     }
-    above.map(|above| above.join(name)).find(is_there).unwrap_or(own)
+
+    /// The nearest file by this name.
+    pub fn nearest(&self, name: &str) -> PathBuf {
+        let own = self.workspace.join(name);
+        let is_there = |path: &PathBuf| fs::symlink_metadata(path).is_ok();
+        if is_there(&own) {
+            return own;
+        }
+        self.above.iter().map(|above| above.join(name)).find(is_there).unwrap_or(own)
+    }
 }
 
 /// What an approval is bound to: the SHA-256 of a file's text, in hexadecimal.

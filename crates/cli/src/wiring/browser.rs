@@ -102,16 +102,15 @@ pub fn program(environment: &Environment, config: &Config) -> Result<String, Str
         return Err("`sandbox.network` is `none`".to_owned());
     }
     let path = environment.variables.get("PATH").map(String::as_str).unwrap_or_default();
-    let on_path = |name: &str| {
-        std::env::split_paths(path)
-            .map(|directory| directory.join(name))
-            .find(|file| file.is_file())
+    let on_path = |names: &[&str]| {
+        let directories: Vec<_> = std::env::split_paths(path).collect();
+        environment.kept.programs(&directories, names).into_iter().flatten().next()
     };
     let found = match config.web.browser.as_deref() {
         Some(OFF) => return Err("`web.browser` is `off`".to_owned()),
         Some(name) if name.contains('/') => Some(PathBuf::from(name)).filter(|file| file.is_file()),
-        Some(name) => on_path(name),
-        None => PROGRAMS.iter().find_map(|name| on_path(name)),
+        Some(name) => on_path(&[name]),
+        None => on_path(&PROGRAMS),
     };
     let Some(found) = found else {
         return Err(match &config.web.browser {

@@ -9,7 +9,7 @@ use windlass_plan::read_contract;
 
 use super::trust::ApprovableFile;
 use super::{Environment, mcp};
-use crate::config::read::nearest;
+use crate::config::read::Upwards;
 use crate::config::{File, Trust};
 use crate::failure::Failure;
 
@@ -18,7 +18,8 @@ const NAMES: [&str; 2] = [".windlass/completion.json", ".claude/completion.json"
 
 /// The places of a project's contract, whether it is there or not.
 pub fn files(workspace: &Path) -> impl Iterator<Item = PathBuf> {
-    NAMES.into_iter().map(move |name| nearest(workspace, name))
+    let upwards = Upwards::from(workspace);
+    NAMES.into_iter().map(move |name| upwards.nearest(name))
 }
 
 /// The contract for work in a directory; what is wrong with it is said with its place.

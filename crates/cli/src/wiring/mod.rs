@@ -6,6 +6,7 @@ mod equipment;
 pub mod gate;
 pub mod health;
 pub mod http;
+mod kept;
 pub mod mcp;
 pub mod models;
 pub mod place;
@@ -40,6 +41,7 @@ use crate::config::types::Keep;
 use crate::config::{self, Config, Flag};
 use crate::failure::Failure;
 use crate::show;
+use kept::Kept;
 pub use plans::files as plan_files;
 pub use project::Project;
 use wired_agents::WiredAgents;
@@ -63,6 +65,8 @@ pub struct Environment {
     pub keep_outputs: Option<SignedDuration>,
     /// How long finished tasks are kept, where the user's file says so.
     pub keep_tasks: Option<SignedDuration>,
+    /// What starts of tasks have in common.
+    pub kept: Kept,
 }
 
 impl Environment {
@@ -95,6 +99,7 @@ impl Environment {
             sandbox: None,
             record: None,
             skill_directories: None,
+            kept: Kept::default(),
         })
     }
 

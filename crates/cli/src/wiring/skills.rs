@@ -49,12 +49,14 @@ pub fn registry(
     let all = environment.data.join("skills");
     remove_stale_when_due(&all);
     let service = real_path(&environment.data).join("workspaces");
+    let mut is_shared = false;
     if project.starts_with(&service) {
         // The workspace of a service task is made for it, and seldom has skills of its own. All that have none share
         // one merged directory: there would be one for each task there ever was.
         places.retain(|(place, scope)| *scope != Scope::Project || place.is_dir());
         if places.iter().all(|(_, scope)| *scope != Scope::Project) {
             project = service;
+            is_shared = only.is_none();
         }
     }
     // A project's skills are its own: each set of directories has its merged directory.
@@ -69,13 +71,16 @@ pub fn registry(
         only.iter().for_each(|name| key.update(format!("{name}\n").as_bytes()));
     }
     let root = all.join(hex(&key.finalize()[..8]));
-    let open = || {
-        SkillMirror::open(root.clone())
-            .and_then(|mirror| name_project(&root, &project).map(|()| mirror))
+    let follow = || {
+        let open = SkillMirror::open(root.clone());
+        let named = open.and_then(|mirror| name_project(&root, &project).map(|()| mirror));
+        let mirror = named.map_err(|error| unwritable(&root, &error))?;
+        let approved = approval_fn(environment.data.clone(), workspace);
+        let only = only.map(<[String]>::to_vec);
+        Ok(SkillRegistry::follow_only(only, places, approved, Some(mirror)))
     };
-    let mirror = open().map_err(|error| unwritable(&root, &error))?;
-    let approved = approval_fn(environment.data.clone(), workspace);
-    Ok(SkillRegistry::follow_only(only.map(<[String]>::to_vec), places, approved, Some(mirror)))
+    // Nothing of a project is among them, so no approval differs from task to task.
+    if is_shared { environment.kept.shared_skills(&root, follow) } else { follow() }
 }
 
 fn unwritable(root: &Path, error: &io::Error) -> ErrorDetails {

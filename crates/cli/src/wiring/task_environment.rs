@@ -99,8 +99,9 @@ fn toolchains(environment: &Environment, config: &Config, kind: SandboxKind, pat
         .map(PathBuf::from)
         .filter(|one| one.is_absolute() && is_seen(one))
         .collect();
-    let is_there = |name: &&str| directories.iter().any(|place| place.join(name).is_file());
-    TOOLCHAINS.into_iter().filter(is_there).collect::<Vec<_>>().join(", ")
+    let found = environment.kept.programs(&directories, &TOOLCHAINS);
+    let there = TOOLCHAINS.into_iter().zip(found).filter_map(|(name, file)| file.map(|_| name));
+    there.collect::<Vec<_>>().join(", ")
 }
 
 fn limits(config: &Config, isolation: &IsolationReport, settings: &Settings) -> Vec<String> {

@@ -341,3 +341,15 @@ fn a_storm_of_renames_makes_no_second_watcher() {
     desk.put("project/.windlass/skills/deploy/SKILL.md", &skill("deploy", "after"));
     desk.until_says("deploy", "after");
 }
+
+#[test]
+fn skills_that_were_read_lately_are_not_read_again() {
+    let room = tempfile::tempdir().unwrap();
+    let places = places(Some(room.path()), &room.path().join("project")).split_off(1);
+    let shelf = SkillRegistry::open(places, Arc::new(|_| true), None);
+    put(&room.path().join(".windlass/skills/a/SKILL.md"), &skill("a", "new"));
+    shelf.refresh(Duration::from_secs(3600));
+    assert!(shelf.current().get("a").is_none());
+    shelf.refresh(Duration::ZERO);
+    assert!(shelf.current().get("a").is_some());
+}

@@ -26,6 +26,11 @@ impl OwnFiles<'_> {
         let path = || given.to_owned();
         for own in self.workspace.places.layout.initial_directories() {
             let name = self.workspace.places.layout.inner(*own);
+            // A sandbox has made it already. A link to a directory is the user's choice; writes through it still cannot
+            // leave.
+            if self.is_directory(&name) {
+                continue;
+            }
             match rustix::fs::mkdirat(
                 &self.workspace.root,
                 name.as_str(),
@@ -38,14 +43,16 @@ impl OwnFiles<'_> {
                 }
                 Err(errno) => return Err(OpenError::Io { path: path(), source: errno.into() }),
             }
-            // A link to a directory is the user's choice; writes through it still cannot leave.
-            let stat = rustix::fs::statat(&self.workspace.root, name.as_str(), AtFlags::empty());
-            if !stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
-            {
+            if !self.is_directory(&name) {
                 return Err(OpenError::InTheWay { path: path(), name });
             }
         }
         Ok(())
+    }
+
+    fn is_directory(self, name: &str) -> bool {
+        let stat = rustix::fs::statat(&self.workspace.root, name, AtFlags::empty());
+        stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
     }
 
     /// Lets a person find the trace of a task in its workspace (ES-322). The trace itself is out of the agent's
