@@ -21,6 +21,7 @@ mod retry;
 mod open;
 mod providers;
 mod served;
+mod tls;
 mod listing;
 mod http;
 mod redact;

@@ -330,6 +330,8 @@ pub(crate) fn build_client(base: &Url) -> Result<Client, reqwest::Error> {
     if base.scheme() == "http" {
         // Reading the system's certificates takes milliseconds at start, and they may be missing.
         client = client.tls_certs_only([]);
+    } else if let Some(tls) = crate::tls::kept() {
+        client = client.tls_backend_preconfigured(tls);
     }
     if loopback(base) {
         client = client.no_proxy();
