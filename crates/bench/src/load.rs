@@ -89,18 +89,24 @@ impl Bench {
     }
 }
 
+/// The data of measurements that are over. Where ten thousand files were removed a moment ago, ext4 takes ten times as
+/// long to make one: it passes over what was removed lately. So all is removed when all is measured.
+type Places = Vec<BenchDir>;
+
 /// All figures of load.
 pub fn figures(effort: Effort) -> Result<Vec<Figure>> {
     let runtime = tokio::runtime::Runtime::new()?;
+    let mut places = Places::new();
+    let done = &mut places;
     runtime.block_on(async {
-        let (mut figures, long) = crowd(effort).await.context("a crowd")?;
-        let short = few(effort).await.context("short tasks")?;
-        let (queue, many) = queue(effort).await.context("a queue")?;
+        let (mut figures, long) = crowd(effort, done).await.context("a crowd")?;
+        let short = few(effort, done).await.context("short tasks")?;
+        let (queue, many) = queue(effort, done).await.context("a queue")?;
         figures.extend(queue);
         figures.push(start(&long, &short));
         figures.push(year(&long, &short, &many));
-        figures.push(resume(effort).await.context("a restart")?);
-        figures.push(steady(effort).await.context("a steady minute")?);
+        figures.push(resume(effort, done).await.context("a restart")?);
+        figures.push(steady(effort, done).await.context("a steady minute")?);
         figures.push(looks::follow().await.context("following a task")?);
         Ok(figures)
     })
@@ -149,13 +155,14 @@ impl TaskCost {
 }
 
 /// Many tasks at once: processor time of a turn, and memory.
-async fn crowd(effort: Effort) -> Result<(Vec<Figure>, TaskCost)> {
+async fn crowd(effort: Effort, done: &mut Places) -> Result<(Vec<Figure>, TaskCost)> {
     let (tasks, turns) = (count(effort, 1000), 20);
     let mut bench = Bench::start(tasks, rounds(turns))?;
     let cpu = bench.run(tasks).await?;
     let peak = peak_megabytes(bench.serve.child.id())?;
     let place = bench.stop()?;
     let cost = TaskCost::of(&place.data(), tasks, turns + 1, cpu / tasks as f64);
+    done.push(place);
     let name = |what: &str| format!("serve: {tasks} tasks × {turns} turns: {what}");
     let figures = vec![
         Figure::new(
@@ -171,14 +178,17 @@ async fn crowd(effort: Effort) -> Result<(Vec<Figure>, TaskCost)> {
 }
 
 /// Short tasks after as many others as a crowd has.
-async fn few(effort: Effort) -> Result<TaskCost> {
+async fn few(effort: Effort, done: &mut Places) -> Result<TaskCost> {
     const MEASURED: usize = 200;
     let tasks = count(effort, 1000);
     let mut bench = Bench::start(tasks, rounds(SHORT_REPLIES - 1))?;
     bench.run(tasks).await?;
     let cpu = bench.run(MEASURED).await?;
     let place = bench.stop()?;
-    Ok(TaskCost::of(&place.data(), tasks + MEASURED, SHORT_REPLIES, cpu / MEASURED as f64))
+    let each = cpu / MEASURED as f64;
+    let cost = TaskCost::of(&place.data(), tasks + MEASURED, SHORT_REPLIES, each);
+    done.push(place);
+    Ok(cost)
 }
 
 /// What a start costs when there are many tasks already: what a short task takes beyond its replies.
@@ -208,7 +218,7 @@ fn year(long: &TaskCost, short: &TaskCost, many: &TaskCost) -> Figure {
 }
 
 /// A long queue beside an empty one, and the start of a task after it.
-async fn queue(effort: Effort) -> Result<(Vec<Figure>, TaskCost)> {
+async fn queue(effort: Effort, done: &mut Places) -> Result<(Vec<Figure>, TaskCost)> {
     const AT_ONCE: usize = 50;
     const TURNS: usize = SHORT_REPLIES;
     let mut bench = Bench::start(AT_ONCE, rounds(TURNS - 1))?;
@@ -242,11 +252,12 @@ async fn queue(effort: Effort) -> Result<(Vec<Figure>, TaskCost)> {
     let cost = TaskCost::of(&place.data(), all, TURNS, after);
     let mut figures = vec![queue, start];
     figures.extend(looks::after_many(&place, queued)?);
+    done.push(place);
     Ok((figures, cost))
 }
 
 /// All tasks are at work again after the service was killed.
-async fn resume(effort: Effort) -> Result<Figure> {
+async fn resume(effort: Effort, done: &mut Places) -> Result<Figure> {
     let tasks = count(effort, 1000);
     let asked = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&asked);
@@ -278,12 +289,13 @@ async fn resume(effort: Effort) -> Result<Figure> {
     let took = begun.elapsed();
     again.child.kill()?;
     again.child.wait()?;
+    done.push(place);
     let what = format!("{tasks} tasks at work again after a kill");
     Ok(Figure::new(what, took.as_secs_f64() * 1e3, Unit::Milliseconds).at_most(5000.0))
 }
 
 /// Tasks that each have a turn every five seconds: the service's own time between a reply and the next request.
-async fn steady(effort: Effort) -> Result<Figure> {
+async fn steady(effort: Effort, done: &mut Places) -> Result<Figure> {
     let tasks = count(effort, 1000);
     let turns = match effort {
         Effort::Quick => 3,
@@ -311,7 +323,7 @@ async fn steady(effort: Effort) -> Result<Figure> {
     })?;
     let submitted = bench.submit((0..tasks).map(|number| format!("measure #{number}#"))).await?;
     bench.results.wait(&bench.store, &mut bench.serve, submitted).await?;
-    bench.stop()?;
+    done.push(bench.stop()?);
     let own = own.lock().unwrap_or_else(PoisonError::into_inner);
     let (half, most) = (quantile(&own, 0.5), quantile(&own, 0.99));
     let what = format!("{tasks} tasks, a turn every 5 s: own time of a turn, p99");
