@@ -30,6 +30,7 @@ mod rules;
 mod output;
 mod table;
 
+pub use paths::names_secret;
 pub use rules::patched_names;
 pub use table::CustomRule;
 use windlass_core::policy::Pattern;
@@ -61,6 +62,8 @@ pub struct Context {
     pub task_directory: Option<String>,
     /// What links among such files lead to, by absolute path: files, and directories of files.
     pub linked_rules: Vec<String>,
+    /// Links that lead to files with secrets, or to directories of them, by absolute path.
+    pub linked_secrets: Vec<String>,
 }
 
 impl Context {
@@ -81,6 +84,7 @@ impl Context {
             rule_files: Vec::new(),
             task_directory: None,
             linked_rules: Vec::new(),
+            linked_secrets: Vec::new(),
         }
     }
 }

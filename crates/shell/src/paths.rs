@@ -420,7 +420,7 @@ fn changes_rules(context: &Context, path: &str) -> bool {
     let is_below = |file: &String| {
         path.strip_prefix(&**file).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
-    let is_glob = path.contains(['*', '?', '[']);
+    let is_glob = has_glob(path);
     inside(context, path).is_some_and(files::changes_rules)
         || is_of_other_task(context, path)
         || context.linked_rules.iter().any(is_below)
@@ -490,10 +490,21 @@ impl<'p> Location<'p> {
     }
 }
 
-/// Whether an absolute path, possibly with globs in it, may name a secret.
+/// Whether an absolute path, possibly with globs in it, may name a secret, by its text or by a link.
 fn secret(context: &Context, path: &str) -> bool {
     let path = path.replace(UNKNOWN, "");
-    if files::is_secret(&path) {
+    let stands_for = |link: &String| has_glob(&path) && can_overlap(&without_brackets(&path), link);
+    names_secret(context, &path)
+        || context.linked_secrets.iter().any(|link| is_under(&path, link) || stands_for(link))
+}
+
+fn has_glob(path: &str) -> bool {
+    path.contains(['*', '?', '['])
+}
+
+/// Whether an absolute path, possibly with globs in it, may name a secret by its text.
+pub fn names_secret(context: &Context, path: &str) -> bool {
+    if files::is_secret(path) {
         return true;
     }
     let name = path.rsplit('/').next().unwrap_or_default();
@@ -505,12 +516,12 @@ fn secret(context: &Context, path: &str) -> bool {
     let is_own = |pattern: &str| {
         pattern == OWN_DATA
             && Location::new(context, &context.workspace).is_at(OWN_DATA)
-            && inside(context, &path).is_some()
+            && inside(context, path).is_some()
     };
-    let (location, is_glob) = (Location::new(context, &path), path.contains(['*', '?', '[']));
+    let location = Location::new(context, path);
     let home = context.home.trim_end_matches('/');
     SECRETS.iter().any(|pattern| {
-        let may_be = || is_glob && can_overlap(&path, &pattern.replacen('~', home, 1));
+        let may_be = || has_glob(path) && can_overlap(path, &pattern.replacen('~', home, 1));
         (location.is_at(pattern) || may_be()) && !is_own(pattern)
     })
 }

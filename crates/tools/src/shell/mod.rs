@@ -10,6 +10,7 @@ mod arriving_rules;
 mod background;
 mod bound_files;
 mod collect;
+mod linked_secrets;
 mod live_tail;
 mod background_tools;
 
@@ -94,8 +95,12 @@ impl Shell {
             .task()
             .map(|task| format!("{}/{TASKS_DIRECTORY}/{task}", workspace.layout().top()));
         let gate = self.gate.clone();
-        let context = Context { directory, rule_files, task_directory, linked_rules, ..gate };
+        let mut context = Context { directory, rule_files, task_directory, linked_rules, ..gate };
         let mut analysis = windlass_shell::analyze(command, &context);
+        context.linked_secrets = linked_secrets::find(workspace, command, &analysis, &context);
+        if !context.linked_secrets.is_empty() {
+            analysis = windlass_shell::analyze(command, &context);
+        }
         arriving_rules::add_to(&mut analysis, workspace);
         arriving_commits::add_to(&mut analysis, workspace).await;
         analysis

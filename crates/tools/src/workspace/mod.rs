@@ -30,7 +30,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
-use windlass_core::layout::{AddedDirectory, Layout};
+use windlass_core::layout::{AddedDirectory, Layout, WORKSPACE};
 use windlass_core::policy::files;
 use windlass_core::question::BoundFile;
 
@@ -167,6 +167,35 @@ impl Workspace {
         } else {
             FileKind::Ordinary
         }
+    }
+
+    /// Where a path in full is on the host, as far as its text says: in the workspace, by any name that this has, or in a
+    /// directory that was added.
+    pub(crate) fn host_path(&self, path: &str) -> Option<PathBuf> {
+        let names = self.names.iter().map(String::as_str).chain([WORKSPACE]);
+        let inside = names.filter_map(|name| Path::new(path).strip_prefix(name).ok());
+        let mut inside = inside.map(|below| self.real.join(below));
+        inside.next().or_else(|| {
+            let is_added =
+                self.places.added.iter().any(|added| Path::new(path).starts_with(&added.path));
+            is_added.then(|| PathBuf::from(path))
+        })
+    }
+
+    /// Where links on the way to a path in full lead; `None` where there is none, or what it leads to is shown to the agent.
+    pub(crate) fn behind_links(&self, path: &str) -> Option<String> {
+        let file = self.host_path(path)?;
+        // Most texts name no file.
+        let real = file.canonicalize().ok().filter(|real| *real != file)?;
+        let shown = [&self.places.trace, &self.places.skills];
+        if shown.into_iter().flatten().any(|shown| real.starts_with(shown)) {
+            return None;
+        }
+        let real = match real.strip_prefix(&self.real) {
+            Ok(below) => Path::new(self.layout().top()).join(below),
+            Err(_) => real,
+        };
+        Some(real.to_str()?.to_owned())
     }
 
     /// Whether a path of the workspace is another one, or a directory above it.
