@@ -31,8 +31,11 @@ pub(crate) const HASH: &str = env!("WINDLASS_HELPER_HASH");
 /// How long a helper may take to end everything once its connection is closed.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Puts the helper into the data directory, once per content; returns its path.
+/// Puts the helper into the data directory, once per content; returns its whole path, as it is started in another
+/// directory.
 pub(crate) fn install(data: &Path) -> Result<PathBuf, Error> {
+    let data = std::path::absolute(data)
+        .map_err(|source| Error::Path { path: data.to_owned(), source })?;
     let directory = data.join("helper");
     let path = directory.join(format!("helper-{HASH}"));
     let whole = || fs::metadata(&path).is_ok_and(|found| found.len() == PROGRAM.len() as u64);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use windlass_sandbox::{Command, Error, Exit, Sandbox, Stdin};
+use windlass_sandbox::{Command, Error, Exit, Host, Sandbox, Stdin};
 
 use crate::everyone;
 use crate::support::{Place, finish, mark, marked, run, script};
@@ -295,5 +295,19 @@ fn a_hundred_commands_run_at_once() {
         for (i, running) in running.into_iter().enumerate() {
             assert_eq!(finish(running).await.ok(), format!("{i}\n"));
         }
+    });
+}
+
+#[test]
+fn commands_run_with_a_data_directory_that_is_named_from_here() {
+    everyone!(|who| async move {
+        let place = Place::new(who);
+        let here = std::env::current_dir().unwrap();
+        let mut data: PathBuf = here.components().skip(1).map(|_| "..").collect();
+        data.push(place.data.strip_prefix("/").unwrap());
+        let path = [("PATH".to_owned(), std::env::var("PATH").unwrap())];
+        let host = Host::new(data, place.workspace.clone(), &path, &[]).unwrap();
+        assert_eq!(run(&host, "echo well").await.ok(), "well\n");
+        host.stop().await;
     });
 }
