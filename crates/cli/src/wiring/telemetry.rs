@@ -2,6 +2,7 @@
 //!
 //! Both are off unless the environment asks for them: `RUST_LOG`, `OTEL_EXPORTER_OTLP_ENDPOINT` (ES-323).
 
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use opentelemetry::trace::TracerProvider as _;
@@ -23,12 +24,17 @@ use crate::show;
 /// Where spans go; the last of them leave when it is dropped.
 pub struct Telemetry {
     provider: Option<SdkTracerProvider>,
+    refusal: Refusal,
 }
+
+/// Why the collector did not take spans, the first time. The SDK tells nobody.
+type Refusal = Arc<OnceLock<String>>;
 
 impl Telemetry {
     /// Starts what the environment asks for.
     pub fn begin(log_format: &str) -> Self {
-        let provider = provider();
+        let refusal = Refusal::default();
+        let provider = provider(&refusal);
         let spans = provider.as_ref().map(|provider| {
             tracing_opentelemetry::layer()
                 .with_tracer(provider.tracer("windlass"))
@@ -53,15 +59,15 @@ impl Telemetry {
             // A second subscriber in one process (a test) is not an error.
             let _ = Registry::default().with(lines).with(spans).try_init();
         }
-        Self { provider }
+        Self { provider, refusal }
     }
 }
 
 impl Drop for Telemetry {
     fn drop(&mut self) {
-        if let Some(provider) = &self.provider
-            && let Err(error) = provider.shutdown()
-        {
+        let Some(provider) = &self.provider else { return };
+        let end = provider.shutdown().map_err(|error| error.to_string());
+        if let Some(error) = end.err().or_else(|| self.refusal.get().cloned()) {
             show::note(&format!("warning: not all spans reached the collector: {error}"));
         }
     }
@@ -82,7 +88,7 @@ fn is_span(meta: &Metadata<'_>) -> bool {
     meta.target() == spans::TARGET
 }
 
-fn provider() -> Option<SdkTracerProvider> {
+fn provider(refusal: &Refusal) -> Option<SdkTracerProvider> {
     let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let wanted = ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"];
     if !wanted.into_iter().any(set) {
@@ -97,7 +103,7 @@ fn provider() -> Option<SdkTracerProvider> {
             if !set("OTEL_SERVICE_NAME") {
                 about = about.with_service_name("windlass");
             }
-            let exporter = ByConvention(exporter);
+            let exporter = ByConvention { exporter, refusal: Arc::clone(refusal) };
             let provider = SdkTracerProvider::builder().with_batch_exporter(exporter);
             Some(provider.with_resource(about.build()).build())
         }
@@ -111,7 +117,10 @@ fn provider() -> Option<SdkTracerProvider> {
 /// Sends spans with attributes of the kinds that the conventions want: a field of a span is one text, and why a
 /// model stopped is a list.
 #[derive(Debug)]
-struct ByConvention(SpanExporter);
+struct ByConvention {
+    exporter: SpanExporter,
+    refusal: Refusal,
+}
 
 impl opentelemetry_sdk::trace::SpanExporter for ByConvention {
     async fn export(&self, mut batch: Vec<SpanData>) -> OTelSdkResult {
@@ -120,18 +129,23 @@ impl opentelemetry_sdk::trace::SpanExporter for ByConvention {
             let reason = attribute.value.as_str().into_owned();
             attribute.value = Value::Array(Array::String(vec![reason.into()]));
         }
-        self.0.export(batch).await
+        let sent = self.exporter.export(batch).await;
+        if let Err(error) = &sent {
+            // Only the first is kept.
+            let _ = self.refusal.set(error.to_string());
+        }
+        sent
     }
 
     fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
-        self.0.shutdown_with_timeout(timeout)
+        self.exporter.shutdown_with_timeout(timeout)
     }
 
     fn force_flush(&self) -> OTelSdkResult {
-        self.0.force_flush()
+        self.exporter.force_flush()
     }
 
     fn set_resource(&mut self, resource: &Resource) {
-        self.0.set_resource(resource);
+        self.exporter.set_resource(resource);
     }
 }
