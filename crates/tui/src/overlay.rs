@@ -199,7 +199,7 @@ impl Overlay {
         }
     }
 
-    /// What keys do here, or what is searched for; `rows` are those of the body.
+    /// What keys do here; `rows` are those of the body.
     pub fn status(&self, rows: usize) -> String {
         match self {
             Self::Page(page) => page.status(rows),
@@ -208,12 +208,12 @@ impl Overlay {
         }
     }
 
-    /// Where the cursor is while words are typed.
-    pub fn search_column(&self) -> Option<usize> {
+    /// The words that are typed to search for, with what stands before them.
+    pub fn search(&self) -> Option<(&'static str, &str)> {
         match self {
-            Self::Page(page) => page.search_column(),
-            Self::List(list) => list.search_column(),
-            Self::Keys(keys) => keys.list.search_column(),
+            Self::Page(page) => page.search().map(|words| ("/", words)),
+            Self::List(list) => list.search().map(|words| ("search: ", words)),
+            Self::Keys(keys) => keys.list.search().map(|words| ("search: ", words)),
         }
     }
 

@@ -40,6 +40,24 @@ pub fn cut(text: &str, columns: usize) -> String {
     kept
 }
 
+/// The end of a plain text in a number of columns, with a mark where something is left out: what is typed there is seen.
+pub fn cut_start(text: &str, columns: usize) -> String {
+    if width(text) <= columns {
+        return text.to_owned();
+    }
+    let (mut start, mut used) = (text.len(), 0);
+    for (at, grapheme) in text.grapheme_indices(true).rev() {
+        let wide = grapheme_width(grapheme);
+        if used + wide > columns.saturating_sub(1) {
+            break;
+        }
+        start = at;
+        used += wide;
+    }
+    let mark = if columns > 0 { "…" } else { "" };
+    format!("{mark}{}", &text[start..])
+}
+
 /// A text filled with spaces to a number of columns.
 pub fn padded(text: &str, columns: usize) -> String {
     let missing = columns.saturating_sub(painted_width(text));

@@ -236,7 +236,17 @@ fn prompts(app: &App, columns: usize, room: usize) -> Vec<String> {
         let [older, send, back] =
             [Action::HistorySearch, Action::Send, Action::Interrupt].map(|action| way(app, action));
         let keys = paint.dim(&format!("{older} older · {send} takes it · {back} back"));
-        let line = format!("history: {}  {keys}", searching.words);
+        let words = crate::text::prose_line(&searching.words);
+        let label = match searching.is_found {
+            true => "history: ",
+            false if words.is_empty() => "the history is empty",
+            false => "not in the history: ",
+        };
+        let words = crate::text::cut_start(&words, columns.saturating_sub(label.len()));
+        let line = format!("{label}{words}");
+        // What is typed is seen, whatever there is room for besides.
+        let has_room = crate::text::width(&line) + NARROW / 2 < columns;
+        let line = if has_room { format!("{line}  {keys}") } else { line };
         return vec![line].into_iter().take(room).collect();
     }
     match &app.writing.completing.list {

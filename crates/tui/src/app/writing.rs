@@ -46,6 +46,8 @@ pub struct Answering {
 pub struct Searching {
     pub words: String,
     pub skip: usize,
+    /// Whether a message has the words.
+    pub is_found: bool,
     pub(super) aside: Draft,
 }
 
@@ -240,7 +242,7 @@ impl ComposerState {
         self.leave_history();
         let aside = self.composer.draft().clone();
         self.completing.close();
-        self.searching = Some(Searching { words: String::new(), skip: 0, aside });
+        self.searching = Some(Searching { words: String::new(), skip: 0, is_found: true, aside });
         self.show_found();
     }
 
@@ -282,8 +284,13 @@ impl ComposerState {
     fn show_found(&mut self) {
         let Some(searching) = &mut self.searching else { return };
         match self.history.search(&searching.words, searching.skip) {
-            Some(text) => self.composer.replace(Draft::of(text)),
-            None => searching.skip = searching.skip.saturating_sub(1),
+            Some(text) => {
+                searching.is_found = true;
+                self.composer.replace(Draft::of(text));
+            }
+            // After the oldest one it stays there.
+            None if searching.skip > 0 => searching.skip -= 1,
+            None => searching.is_found = false,
         }
     }
 

@@ -7,7 +7,6 @@ use windlass_term::strip_controls;
 use super::{Conversations, PageAction, ViewKind};
 use crate::keymap::Action;
 use crate::keys::{Code, Key};
-use crate::text::{prose_line, width};
 
 /// What an entry stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,34 +119,21 @@ impl List {
         if self.confirming.is_some() {
             return "press c again to cancel it for good · any other key keeps it".to_owned();
         }
-        if self.is_typing {
-            let keys = match self.kind {
-                ViewKind::Sessions(Conversations::OfDirectory) => {
-                    "Enter opens · Del archives · Tab all directories · Esc closes"
-                }
-                ViewKind::Sessions(Conversations::Everywhere) => {
-                    "Enter opens · Del archives · Tab archived ones · Esc closes"
-                }
-                ViewKind::Sessions(Conversations::Archived) => {
-                    "Enter restores and opens · Del restores · Tab this directory · Esc closes"
-                }
-                ViewKind::Tasks
-                | ViewKind::Inbox
-                | ViewKind::Agents
-                | ViewKind::Workflows
-                | ViewKind::Run { .. }
-                | ViewKind::Workers
-                | ViewKind::Plan
-                | ViewKind::Commitments
-                | ViewKind::Roles
-                | ViewKind::Transcript { .. }
-                | ViewKind::Diff(_)
-                | ViewKind::Help
-                | ViewKind::Text => "Enter · Esc",
-            };
-            return format!("search: {}  {keys}", prose_line(&self.filter));
+        let keys = self.keys();
+        if self.is_typing && !matches!(self.kind, ViewKind::Sessions(_)) {
+            // Letters are words of the search.
+            let enter = keys.split(" · ").find(|key| key.starts_with("Enter"));
+            return enter
+                .into_iter()
+                .chain(["Esc ends the search"])
+                .collect::<Vec<_>>()
+                .join(" · ");
         }
-        let keys = match self.kind {
+        keys.to_owned()
+    }
+
+    fn keys(&self) -> &'static str {
+        match self.kind {
             ViewKind::Tasks => {
                 "Enter watch · t transcript · p pause · r resume · c cancel · / find · Esc close"
             }
@@ -166,14 +152,21 @@ impl List {
             ViewKind::Agents => {
                 "Enter transcript · m steer · p pause · r resume · c cancel · Esc close"
             }
-            ViewKind::Sessions(_)
-            | ViewKind::Run { .. }
+            ViewKind::Sessions(Conversations::OfDirectory) => {
+                "Enter opens · Del archives · Tab all directories · Esc closes"
+            }
+            ViewKind::Sessions(Conversations::Everywhere) => {
+                "Enter opens · Del archives · Tab archived ones · Esc closes"
+            }
+            ViewKind::Sessions(Conversations::Archived) => {
+                "Enter restores and opens · Del restores · Tab this directory · Esc closes"
+            }
+            ViewKind::Run { .. }
             | ViewKind::Plan
             | ViewKind::Transcript { .. }
             | ViewKind::Diff(_)
-            | ViewKind::Text => "Enter · Esc",
-        };
-        keys.to_owned()
+            | ViewKind::Text => "Esc close",
+        }
     }
 
     /// Whether words are typed to search for.
@@ -181,9 +174,9 @@ impl List {
         self.is_typing
     }
 
-    /// Where the cursor is while words are typed.
-    pub fn search_column(&self) -> Option<usize> {
-        self.is_typing.then(|| "search: ".len() + width(&prose_line(&self.filter)))
+    /// The words that are searched for, while they are typed.
+    pub fn search(&self) -> Option<&str> {
+        self.is_typing.then_some(&self.filter)
     }
 
     pub fn press(&mut self, key: Key, rows: usize) -> PageAction {
@@ -225,13 +218,17 @@ impl List {
         PageAction::Nothing
     }
 
+    /// Ends a search, at the entry that it has found: there other keys count again.
     fn escape(&mut self) -> PageAction {
-        let is_search = matches!(self.kind, ViewKind::Sessions(_));
-        match (self.is_typing, self.filter.is_empty(), is_search) {
-            (true, false, _) => self.filter.clear(),
-            (true, true, false) => self.is_typing = false,
-            _ => return PageAction::Close,
+        let is_always_typing = matches!(self.kind, ViewKind::Sessions(_));
+        if !self.is_typing || (is_always_typing && self.filter.is_empty()) {
+            return PageAction::Close;
         }
+        let found = self.current().cloned();
+        self.filter.clear();
+        self.is_typing = is_always_typing;
+        let at = self.items.iter().position(|item| Some(item) == found.as_ref());
+        self.selected = at.unwrap_or(self.selected);
         self.settle();
         PageAction::Nothing
     }

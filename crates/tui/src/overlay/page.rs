@@ -6,7 +6,7 @@ use super::scroll_speed::ScrollSpeed;
 use super::{DiffOf, PageAction, ViewKind};
 use crate::Moment;
 use crate::keys::{Code, Direction, Key};
-use crate::text::{broken, prose_line, width};
+use crate::text::{broken, prose_line};
 
 /// One line of a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -190,10 +190,10 @@ impl Page {
         parts.unwrap_or_else(|| paint.with("7", &plain))
     }
 
-    /// What stands at the bottom: the search, or where one is.
+    /// What stands at the bottom: where one is, and the keys.
     pub fn status(&self, height: usize) -> String {
         if self.search.is_typing {
-            return format!("/{}", prose_line(&self.search.words));
+            return "Enter finds · Esc ends the search".to_owned();
         }
         let (count, last) = (self.laid.rows.len(), self.last_top(height));
         // Its own rows are not known before they are counted by this, so the page may be scrolled a little further.
@@ -228,9 +228,9 @@ impl Page {
         }
     }
 
-    /// Where the cursor is while words are typed.
-    pub fn search_column(&self) -> Option<usize> {
-        self.search.is_typing.then(|| 1 + width(&prose_line(&self.search.words)))
+    /// The words, while they are typed.
+    pub fn search(&self) -> Option<&str> {
+        self.search.is_typing.then_some(&self.search.words)
     }
 
     pub fn press(&mut self, key: Key, height: usize, now: Moment) -> PageAction {

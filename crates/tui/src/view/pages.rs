@@ -21,24 +21,49 @@ pub fn body_rows(overlay: &Overlay, size: Size) -> usize {
     size.rows.saturating_sub(1 + keys(overlay, size).len()).max(1)
 }
 
-/// What keys do on a page, or what is searched for in it.
+/// What keys do on a page, below what is searched for in it.
 fn keys(overlay: &Overlay, size: Size) -> Vec<String> {
-    let status = overlay.status(size.rows.saturating_sub(2).max(1));
-    match size.rows {
-        0 | 1 => Vec::new(),
-        2..KEYS_FROM if overlay.search_column().is_some() => {
-            vec![cut_columns(&status, size.room())]
-        }
-        2..KEYS_FROM => vec![in_one_row(&status, size.room())],
-        _ => broken(&status, size.room()).into_iter().take(MOST_KEYS).collect(),
+    let (status, room) = (overlay.status(size.rows.saturating_sub(2).max(1)), size.room());
+    if size.rows <= 1 {
+        return Vec::new();
     }
+    match (search_row(overlay, room), size.rows) {
+        (Some(search), 0..KEYS_FROM) => vec![beside(search, &status, room)],
+        (None, 0..KEYS_FROM) => vec![in_one_row(&status, room)],
+        (search, _) => broken(search, &status, room).into_iter().take(MOST_KEYS).collect(),
+    }
+}
+
+/// Stands between a search, where the cursor is, and the keys.
+fn gap(search: &str) -> &'static str {
+    if search.ends_with(' ') { " " } else { "  " }
+}
+
+/// A search with what keys do after it, where there is room for the way out.
+fn beside(search: String, status: &str, room: usize) -> String {
+    let gap = gap(&search);
+    let left = room.saturating_sub(width(&search) + width(gap));
+    let keys = in_one_row(status, left);
+    match keys.contains("Esc") && !keys.ends_with('…') {
+        true => format!("{search}{gap}{keys}"),
+        false => search,
+    }
+}
+
+/// The words that are typed to search for: their end, where a row has no room for all of them.
+fn search_row(overlay: &Overlay, room: usize) -> Option<String> {
+    let (label, words) = overlay.search()?;
+    let words = crate::text::prose_line(words);
+    Some(match room <= width(label) {
+        true => crate::text::cut_start(&words, room),
+        false => format!("{label}{}", crate::text::cut_start(&words, room - width(label))),
+    })
 }
 
 /// As many keys as one row has room for. The way out, which comes last, is always one of them.
 fn in_one_row(status: &str, room: usize) -> String {
     let parts = status.rsplit_once(BETWEEN).filter(|_| width(status) > room);
-    let Some((others, out)) = parts.filter(|(_, out)| matches!(*out, "Esc close" | "Esc closes"))
-    else {
+    let Some((others, out)) = parts.filter(|(_, out)| out.starts_with("Esc ")) else {
         return cut_columns(status, room);
     };
     let mut row = String::new();
@@ -51,16 +76,18 @@ fn in_one_row(status: &str, room: usize) -> String {
     cut_columns(&(row + out), room)
 }
 
-/// Rows of keys, each with what it does beside it; what is none is broken between words.
-fn broken(status: &str, room: usize) -> Vec<String> {
-    let mut done: Vec<String> = Vec::new();
+/// Rows of keys, each with what it does beside it, after a search; what is none is broken between words.
+fn broken(search: Option<String>, status: &str, room: usize) -> Vec<String> {
+    let mut between = search.as_deref().map_or(BETWEEN, gap);
+    let mut done: Vec<String> = search.into_iter().collect();
     for part in status.split(BETWEEN) {
         match done.last_mut() {
-            Some(row) if width(row) + width(BETWEEN) + width(part) <= room => {
-                *row += &format!("{BETWEEN}{part}");
+            Some(row) if width(row) + width(between) + width(part) <= room => {
+                *row += &format!("{between}{part}");
             }
             _ => done.extend(crate::text::broken(part, room)),
         }
+        between = BETWEEN;
     }
     done
 }
@@ -74,7 +101,7 @@ pub fn overlay(app: &mut App) -> Option<Frame> {
         page.lay_out(size.room(), rows);
     }
     let mut keys = keys(&overlay, size);
-    let column = overlay.search_column();
+    let column = search_row(&overlay, size.room()).map(|row| width(&row));
     if let (Some(notice), Some(first), None) = (app.notice.text(), keys.first_mut(), column) {
         *first = cut_columns(notice, size.room());
     }

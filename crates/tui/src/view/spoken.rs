@@ -59,7 +59,14 @@ fn written(app: &App, most: usize) -> (Vec<String>, (usize, usize)) {
 /// What a key would put into the text: the completion that is chosen, or what is searched for.
 fn offered(app: &App) -> Option<String> {
     if let Some(searching) = &app.writing.searching {
-        return Some(format!("search in earlier messages: {}", searching.words));
+        let words = crate::text::prose_line(&searching.words);
+        let label = match searching.is_found {
+            true => "search in earlier messages: ",
+            false if words.is_empty() => "there are no earlier messages",
+            false => "no earlier message has: ",
+        };
+        let room = app.size.room().saturating_sub(label.len());
+        return Some(format!("{label}{}", crate::text::cut_start(&words, room)));
     }
     let list = app.writing.completing.list.as_ref()?;
     let (text, about) = list.items.get(list.selected)?;

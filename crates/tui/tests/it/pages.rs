@@ -81,7 +81,7 @@ fn hidden_characters_in_a_search_are_shown_and_fit_any_window() {
         world.types("/");
         world.paste("\u{9d}\u{7}\u{8}\u{b}a\u{1}\u{1b}[2J");
         assert!(world.app.overlay.is_some());
-        assert!(columns < 20 || world.shown().contains(r"/\u{9D}"), "{}", world.shown());
+        assert!(world.shown().contains(r"\x1b[2J") || columns < 10, "{}", world.shown());
     }
 }
 
@@ -390,4 +390,52 @@ fn a_page_that_was_left_does_not_come_back() {
     world.key(Key::plain(Code::Escape));
     world.input(Input::Refreshed(Box::new(runs())));
     assert!(world.app.overlay.is_none(), "{}", world.shown());
+}
+
+#[test]
+fn the_end_of_a_long_search_is_seen_where_it_is_typed() {
+    let items = ["one", "two"].map(|line| Item {
+        target: Target::Text,
+        line: line.to_owned(),
+        preview: Vec::new(),
+    });
+    let list = Overlay::List(List::new(ViewKind::Tasks, "tasks", items.to_vec()));
+    for (overlay, label) in [(list, "search: "), (page(30), "/")] {
+        for (columns, rows) in [(20, 6), (20, 14), (60, 12), (200, 50)] {
+            let mut world = world(overlay.clone());
+            world.resize(columns, rows);
+            world.types("/");
+            world.types(&"漢word ".repeat(40));
+            world.types("the end");
+            let shown = world.shown();
+            let row = shown.lines().find(|row| row.starts_with(label)).unwrap();
+            assert!(row.starts_with(&format!("{label}…")), "{shown}");
+            assert!(row.ends_with("the end") || columns == 20 && row.ends_with("end"), "{shown}");
+            let (at, column) = world.parser.screen().cursor_position();
+            assert_eq!(shown.lines().nth(usize::from(at)), Some(row), "{shown}");
+            assert_eq!(usize::from(column), columns - 1, "{shown}");
+        }
+    }
+}
+
+/// Letters do something again, and they do it with what was found.
+#[test]
+fn escape_ends_the_search_in_a_list_at_what_it_found() {
+    let ids: Vec<TaskId> = (0..5).map(|_| TaskId::new(jiff::Timestamp::UNIX_EPOCH)).collect();
+    let names = ["first", "second", "third", "fourth", "fifth"];
+    let item = |(task, name): (&TaskId, &str)| Item {
+        target: Target::Task(*task),
+        line: name.to_owned(),
+        preview: Vec::new(),
+    };
+    let items = ids.iter().zip(names).map(item).collect();
+    let mut world = world(Overlay::List(List::new(ViewKind::Tasks, "tasks", items)));
+    world.types("/fourth");
+    assert!(world.shown().contains("search: fourth  Enter watch · Esc ends the search"));
+    assert!(!world.shown().contains("third"), "{}", world.shown());
+    world.key(Key::plain(Code::Escape));
+    assert!(world.shown().contains("❯ fourth"), "{}", world.shown());
+    assert!(world.shown().contains("first"), "{}", world.shown());
+    world.types("p");
+    assert_eq!(world.take_effects(), [Effect::Pause(ids[3])]);
 }
