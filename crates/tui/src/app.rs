@@ -451,19 +451,6 @@ impl App {
         all.into_iter().flatten().filter(|at| *at > self.now).min()
     }
 
-    /// Which keys the first question takes now.
-    pub fn question_keys(&self) -> QuestionKeys {
-        let is_written = !self.writing.composer.is_empty();
-        // What cannot be seen cannot be answered.
-        let is_armed = self.shows_questions() && self.questions.is_armed(self.now);
-        match (is_armed, is_written) {
-            _ if self.writing.answering.is_some() => QuestionKeys::Waiting,
-            (false, _) => QuestionKeys::Waiting,
-            (true, true) if !self.questions.is_entered() => QuestionKeys::Entering,
-            (true, _) => QuestionKeys::Answering,
-        }
-    }
-
     /// The time on the clock.
     fn clock(&self) -> Timestamp {
         self.opened_at.saturating_add(self.now).unwrap_or(self.opened_at)

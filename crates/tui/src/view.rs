@@ -221,8 +221,11 @@ fn prompts(app: &App, columns: usize, room: usize) -> Vec<String> {
         let rest = words[1..].iter().map(|&line| line.to_owned());
         return std::iter::once(first).chain(rest).take(room).collect();
     }
+    let typed = typed(app, columns, room);
     if let Some(dialog) = app.questions.first() {
-        return question(app, dialog, room);
+        let mut rows = question(app, dialog, room.saturating_sub(typed.len()));
+        rows.extend(typed);
+        return rows;
     }
     if let Some(purpose @ Purpose::Steer { agent }) =
         app.writing.answering.as_ref().map(|answering| answering.purpose)
@@ -232,6 +235,14 @@ fn prompts(app: &App, columns: usize, room: usize) -> Vec<String> {
         let keys = paint.dim(&answer_keys(app, purpose, " · "));
         return vec![format!("to the sub-agent {label}  {keys}")].into_iter().take(room).collect();
     }
+    typed
+}
+
+/// What is typed besides a message: a search in the history, or a list of completions. With a question in sight each
+/// has half of the room.
+fn typed(app: &App, columns: usize, room: usize) -> Vec<String> {
+    let paint = app.settings.paint;
+    let room = if app.questions.is_empty() { room } else { room / 2 };
     if let Some(searching) = &app.writing.searching {
         let [older, send, back] =
             [Action::HistorySearch, Action::Send, Action::Interrupt].map(|action| way(app, action));
@@ -332,6 +343,7 @@ fn hint(app: &App, dialog: &Dialog, below: usize) -> String {
     let more = match below {
         0 => String::new(),
         _ if dialog.is_commenting() => String::new(),
+        _ if app.question_keys() == QuestionKeys::Elsewhere => String::new(),
         below => format!("PgDn: {} · ", numbers::plural(below, "more line")),
     };
     let several = if count > 1 { format!("1 of {count}, Tab next · ") } else { String::new() };
@@ -359,6 +371,15 @@ fn hint(app: &App, dialog: &Dialog, below: usize) -> String {
 fn waiting_keys(app: &App, dialog: &Dialog) -> String {
     let is_written = !app.writing.composer.is_empty();
     let words = match app.question_keys() {
+        QuestionKeys::Elsewhere => {
+            let back = way(app, Action::Interrupt);
+            return match (app.outgoing.queue.selected(), &app.writing.searching) {
+                _ if app.size.columns < NARROW => format!("{back}, then answer"),
+                (Some(_), _) => format!("the keys are for the queue · {back}, then answer"),
+                (None, Some(_)) => format!("the keys are for the search · {back}, then answer"),
+                (None, None) => format!("the keys are for the list · {back}, then answer"),
+            };
+        }
         _ if dialog.is_commenting() => "↑ ↓ line · Enter comment · x remove · Esc back",
         QuestionKeys::Waiting => "keys count after a second without typing",
         QuestionKeys::Entering if app.size.columns < NARROW => "↑ ↓ answer",

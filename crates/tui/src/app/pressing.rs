@@ -137,6 +137,7 @@ impl Pressing<'_> {
             return None;
         }
         match self.0.question_keys() {
+            QuestionKeys::Elsewhere => return None,
             _ if is_commenting => {}
             QuestionKeys::Waiting => return None,
             QuestionKeys::Entering => match key.code {

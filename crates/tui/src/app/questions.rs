@@ -15,13 +15,36 @@ use crate::keys::{Direction, Key};
 pub enum QuestionKeys {
     /// None: something was typed just now, or it cannot be seen.
     Waiting,
+    /// None: they are for the queue, a search or a list of completions.
+    Elsewhere,
     /// Only those that lead into it or scroll it: a message is being written, and Enter is for the message.
     Entering,
     /// All of them.
     Answering,
 }
 
+/// Whether the queue, a search or a list of completions has the keys, until Esc.
+fn has_keys_elsewhere(app: &App) -> bool {
+    let is_in_queue = app.outgoing.queue.selected().is_some();
+    let is_in_list = app.writing.completing.list.is_some();
+    is_in_queue || is_in_list || app.writing.searching.is_some()
+}
+
 impl App {
+    /// Which keys the first question takes now.
+    pub fn question_keys(&self) -> QuestionKeys {
+        let is_written = !self.writing.composer.is_empty();
+        // What cannot be seen cannot be answered.
+        let is_armed = self.shows_questions() && self.questions.is_armed(self.now);
+        match (is_armed, is_written) {
+            _ if self.writing.answering.is_some() => QuestionKeys::Waiting,
+            _ if has_keys_elsewhere(self) => QuestionKeys::Elsewhere,
+            (false, _) => QuestionKeys::Waiting,
+            (true, true) if !self.questions.is_entered() => QuestionKeys::Entering,
+            (true, _) => QuestionKeys::Answering,
+        }
+    }
+
     /// Answers a question. What becomes of another conversation is not seen here.
     pub(super) fn answer(&mut self, question: QuestionId, text: String) -> Effect {
         let answered = self.questions.remove(question);

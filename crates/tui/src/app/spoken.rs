@@ -120,7 +120,7 @@ impl LastWords {
             Some(before) if before.id == asked.id && before.choice == asked.choice => {
                 let words = match keys {
                     _ if keys == before.keys => None,
-                    QuestionKeys::Waiting => None,
+                    QuestionKeys::Waiting | QuestionKeys::Elsewhere => None,
                     QuestionKeys::Entering => Some(format!(
                         "{} queues your message; the arrow keys lead to the question",
                         app.settings.keymap.way(Action::Send)

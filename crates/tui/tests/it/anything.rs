@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use windlass_core::id::{QuestionId, TaskId};
 use windlass_tui::app::{Binding, Effect, Input, Phase, SavedDrafts, Settings};
+use windlass_tui::completion::Command;
 use windlass_tui::composer::Draft;
 use windlass_tui::dialog::QUIET;
 use windlass_tui::keys::{Code, Decoder, Direction, Event, Key};
@@ -61,6 +62,8 @@ fn key() -> impl Strategy<Value = Key> {
     let code = prop_oneof![
         6 => prop::char::any().prop_filter("typed", |c| !c.is_control()).prop_map(Code::Char),
         6 => "[a-z0-9 /@!?y1]".prop_map(|text| Code::Char(text.chars().next().unwrap())),
+        // Words that begin so can be completed.
+        2 => prop::sample::select(vec!['/', '@', ' ']).prop_map(Code::Char),
         6 => prop::sample::select(vec![
             Code::Enter, Code::Tab, Code::Backspace, Code::Escape, Code::Up, Code::Down,
             Code::Left, Code::Right, Code::Home, Code::End, Code::PageUp, Code::PageDown,
@@ -117,6 +120,7 @@ impl Watch {
 
 fn play(steps: &[Step], vim: bool) -> Result<(), TestCaseError> {
     let mut world = World::with(Settings { vim, ..settings(PLAIN) }, 80, 24);
+    world.input(Input::Commands(Command::of_terminal().collect()));
     let task = world.begin("go");
     let mut decoder = Decoder::default();
     let mut watch = Watch { last_typed: Duration::ZERO, entered: None, seen: None };
@@ -126,6 +130,9 @@ fn play(steps: &[Step], vim: bool) -> Result<(), TestCaseError> {
         let is_key = matches!(step, Step::Key(_));
         let asides = asides(&world);
         let written = world.app.writing.composer.draft().clone();
+        let was_elsewhere = world.app.outgoing.queue.selected().is_some()
+            || world.app.writing.searching.is_some()
+            || world.app.writing.completing.list.is_some();
         let was_answering = world.app.writing.answering.is_some();
         if let Step::Key(Key { code: Code::Up | Code::Down, .. }) = step {
             watch.entered = world.app.questions.first().map(|dialog| dialog.id());
@@ -176,6 +183,7 @@ fn play(steps: &[Step], vim: bool) -> Result<(), TestCaseError> {
         for effect in std::mem::take(&mut world.effects) {
             if let Effect::Answer { question, .. } = &effect {
                 prop_assert!(is_key, "{step:?} answered");
+                prop_assert!(!was_elsewhere, "{step:?} was for the queue, a search or a list");
                 let (seen, since) = watch.seen.unwrap();
                 prop_assert_eq!(seen, *question, "another one was in sight");
                 let is_read = world.now.saturating_sub(since) >= QUIET;
@@ -209,6 +217,10 @@ fn play(steps: &[Step], vim: bool) -> Result<(), TestCaseError> {
                     is_rebound = true;
                     let (keymap, kept) = (Box::new(keymap.unwrap()), Ok(String::new()));
                     world.input(Input::Bound { keymap, kept });
+                }
+                Effect::IndexFiles => {
+                    let files = ["notes.txt", "src/main.rs"].map(str::to_owned);
+                    world.input(Input::Files(files.to_vec()));
                 }
                 _ => {}
             }

@@ -7,6 +7,7 @@ use windlass_coordinator::views::OpenQuestion;
 use windlass_core::id::QuestionId;
 use windlass_core::question::{BoundFile, PLAN_OPTIONS};
 use windlass_tui::app::{Effect, Input, Phase, SavedDrafts};
+use windlass_tui::completion::Command;
 use windlass_tui::keys::{Code, Key};
 use windlass_tui::screen::Size;
 
@@ -443,4 +444,32 @@ fn words_to_a_question_survive_a_crash() {
     SavedDrafts::of(&world.app).restore(&mut later.app, false);
     assert_eq!(later.app.writing.composer.text(), "my draft");
     assert!(later.app.writing.history.search("move it aside", 0).is_some());
+}
+
+/// Enter edits the message, takes what was found or completes the word: it answers nothing, however long it waits.
+#[test]
+fn keys_for_the_queue_a_search_or_a_list_answer_nothing() {
+    let of = |text: &str| text.chars().map(|char| Key::plain(Code::Char(char))).collect();
+    let opened: [(&str, Vec<Key>); 3] = [
+        ("❯ a queued message", vec![Key::alt(Code::Up)]),
+        ("history: ", vec![Key::ctrl('r')]),
+        ("❯ /diff", of("/dif")),
+    ];
+    for (seen, keys) in opened {
+        for key in [Key::plain(Code::Enter), Key::plain(Code::Char('1')), Key::plain(Code::Down)] {
+            let mut world = World::new(80, 24);
+            world.input(Input::Commands(Command::of_terminal().collect()));
+            world.begin("clean up");
+            world.input(Input::Phase(Phase::Blocked));
+            world.types("a queued message\n");
+            world.ask("rm -r build");
+            world.wait(2 * SECOND);
+            keys.iter().for_each(|key| world.key(*key));
+            world.wait(2 * SECOND);
+            let shown = world.shown();
+            assert!(shown.contains(seen) && shown.contains("then answer"), "{shown}");
+            world.key(key);
+            assert_eq!(answers(&mut world), Vec::<String>::new(), "{key:?} with {seen}");
+        }
+    }
 }
