@@ -48,6 +48,8 @@ pub struct Progress {
     is_saving_notes: bool,
     /// Labels of the sub-agents.
     sub_agents: BTreeMap<TaskId, String>,
+    /// The sub-agent of this task that each works for: itself, or the one that is above it.
+    below: BTreeMap<TaskId, TaskId>,
     /// Steps of a workflow, by the task that works on each.
     steps: BTreeMap<TaskId, String>,
 }
@@ -74,6 +76,7 @@ impl Progress {
             last_shown: None,
             is_saving_notes: state.compaction.is_flushing(),
             sub_agents: labels.collect(),
+            below: BTreeMap::new(),
             steps: BTreeMap::new(),
         }
     }
@@ -126,6 +129,8 @@ impl Progress {
         let event = &record.event;
         if let Event::SubAgentSpawn(spawn) = event {
             self.sub_agents.insert(spawn.task_id, shown_line(&spawn.label));
+            let above = self.below.get(&record.task).copied().unwrap_or(spawn.task_id);
+            self.below.insert(spawn.task_id, above);
         }
         if let Event::WorkflowStepStarted(step) = event
             && let Some(task) = step.task
@@ -187,6 +192,7 @@ impl Progress {
     fn sub_agent_lines(&mut self, record: &Record, width: usize) -> Vec<String> {
         let label = self.sub_agents.get(&record.task).map_or("sub-agent", String::as_str);
         let line = |text: &str| one_line(&format!("{label}: {text}"), width);
+        let counted = self.below.get(&record.task).copied().unwrap_or(record.task);
         let dimmed = |line: &str| vec![self.paint.dim(&format!("  {line}"))];
         match &record.event {
             Event::LlmRequest(_) => {
@@ -194,12 +200,12 @@ impl Progress {
                 Vec::new()
             }
             Event::LlmResponse(response) => {
-                self.usage.apply_sub_agent(&response.usage);
+                self.usage.apply_sub_agent(counted, &response.usage);
                 self.requested.extend(response.calls.iter().map(call_with_line));
                 Vec::new()
             }
             Event::CompactionProgress(part) => {
-                self.usage.apply_sub_agent(&part.usage);
+                self.usage.apply_sub_agent(counted, &part.usage);
                 Vec::new()
             }
             Event::ToolResult(result) => {
@@ -250,7 +256,8 @@ impl Progress {
             Event::PlanUpdated(plan) => self.usage.apply_plan(plan),
             Event::MemoryFlush(_) => self.is_saving_notes = true,
             Event::CompactionStart(_) => self.is_saving_notes = false,
-            Event::CompactionProgress(part) => self.usage.apply_sub_agent(&part.usage),
+            Event::CompactionProgress(part) => self.usage.apply_summary(&part.usage),
+            Event::SubAgentComplete(end) => self.usage.apply_sub_agent_end(end),
             _ => {}
         }
     }

@@ -1,9 +1,11 @@
 //! What a run has used so far, for the status line: time, plan, tokens, cost, how full the context is.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use windlass_core::compaction::{Gauge, Level, WindowLimits};
-use windlass_core::event::{AgentStart, LlmResponse};
+use windlass_core::event::{AgentStart, LlmResponse, SubAgentComplete};
+use windlass_core::id::TaskId;
 use windlass_core::message::Usage;
 use windlass_core::plan::{StepStatus, WorkingPlan};
 use windlass_core::shown::shown;
@@ -46,6 +48,14 @@ pub struct UsageLine {
     context_tokens: u64,
     limits: Option<WindowLimits>,
     plan: Option<PlanProgress>,
+    /// What was counted of sub-agents that have not ended.
+    sub_agents: BTreeMap<TaskId, Counted>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Counted {
+    tokens: u64,
+    cost: f64,
 }
 
 #[derive(Clone, Debug)]
@@ -84,10 +94,29 @@ impl UsageLine {
         self.apply_cost(cost_usd);
     }
 
-    /// A sub-agent or a summarizer answered: its tokens are used, and are not in this context.
-    pub fn apply_sub_agent(&mut self, usage: &Usage) {
+    /// A summarizer answered: its tokens are used, and are not in this context.
+    pub fn apply_summary(&mut self, usage: &Usage) {
         self.tokens += usage.input_tokens + usage.output_tokens;
         self.apply_cost(usage.cost_usd);
+    }
+
+    /// A sub-agent answered, or one below it.
+    pub fn apply_sub_agent(&mut self, sub_agent: TaskId, usage: &Usage) {
+        self.apply_summary(usage);
+        let counted = self.sub_agents.entry(sub_agent).or_default();
+        counted.tokens += usage.input_tokens + usage.output_tokens;
+        counted.cost += usage.cost_usd.unwrap_or(0.0);
+    }
+
+    /// A sub-agent ended: what was not seen of it while it worked is counted now.
+    pub fn apply_sub_agent_end(&mut self, end: &SubAgentComplete) {
+        let counted = self.sub_agents.remove(&end.task_id).unwrap_or_default();
+        let tokens = end.usage.input_tokens + end.usage.output_tokens;
+        self.tokens += tokens.saturating_sub(counted.tokens);
+        if let Some(cost) = end.cost_usd {
+            self.cost += (cost - counted.cost).max(0.0);
+            self.has_price = true;
+        }
     }
 
     fn apply_cost(&mut self, cost_usd: Option<f64>) {

@@ -1,7 +1,7 @@
 use jiff::Timestamp;
 use windlass_core::axes::Axes;
-use windlass_core::command::TaskCommand;
-use windlass_core::event::{Driver, StepStarted, TaskCreated};
+use windlass_core::command::{TaskCommand, UsageMetrics};
+use windlass_core::event::{Driver, StepStarted, SubAgentComplete, SubAgentStatus, TaskCreated};
 use windlass_core::id::SessionId;
 use windlass_core::message::Usage;
 use windlass_core::outcome::Outcome;
@@ -115,4 +115,49 @@ fn what_a_program_prints_is_shown_below_its_step() {
     assert_eq!(shown, ["  build: one", "  build: two"]);
     let shown = lines(&mut progress, task, printed(&"line\n".repeat(20)));
     assert_eq!((shown.len(), shown[8].as_str()), (9, "  build: … 12 more lines"));
+}
+
+/// Whoever watched the whole work and whoever comes later see the same total.
+#[test]
+fn a_sub_agent_is_counted_once_watched_or_not() {
+    let totals = [0, 1, 2].map(|watched| {
+        let (mut progress, first, second) = (progress(), spawn("first"), spawn("second"));
+        let (root, child, grandchild) = (progress.task, first.task_id, second.task_id);
+        let end = SubAgentComplete {
+            call: first.call,
+            task_id: child,
+            label: "first".to_owned(),
+            status: SubAgentStatus::Completed,
+            output: String::new(),
+            usage: UsageMetrics {
+                total_tokens: 3300,
+                input_tokens: 3000,
+                output_tokens: 300,
+                ..UsageMetrics::default()
+            },
+            cost_usd: Some(0.75),
+            duration_ms: 1,
+            error: None,
+            files_changed: Vec::new(),
+            verdict: None,
+        };
+        let used = || {
+            let mut event = reply(CallId::new(NOW));
+            if let Event::LlmResponse(response) = &mut event {
+                let usage = Usage { input_tokens: 1000, output_tokens: 100, ..Usage::default() };
+                response.usage = Usage { cost_usd: Some(0.25), ..usage };
+            }
+            event
+        };
+        lines(&mut progress, root, Event::SubAgentSpawn(first));
+        lines(&mut progress, child, Event::SubAgentSpawn(second));
+        for worker in [child, grandchild].into_iter().take(watched) {
+            lines(&mut progress, worker, used());
+        }
+        lines(&mut progress, root, Event::SubAgentComplete(Box::new(end)));
+        [StatusPart::Tokens, StatusPart::Cost]
+            .map(|part| progress.usage_part(part, Duration::ZERO, Paint::default()).unwrap())
+    });
+    let all = ["3300 tokens".to_owned(), "$0.75".to_owned()];
+    assert_eq!(totals, [all.clone(), all.clone(), all]);
 }
