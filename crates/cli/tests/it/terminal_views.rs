@@ -506,6 +506,15 @@ fn what_goes_along_with_a_message_is_named_in_a_line() {
     screen.until("end2");
     screen.says("and these");
     screen.until("Second.");
+    // The transcript has it folded.
+    screen.types("\u{14}");
+    screen.until("more lines that came with it");
+    screen.types("u");
+    screen.until("  number 7");
+    screen.types("G");
+    screen.until("  129");
+    screen.types(ESCAPE);
+    screen.until_gone("transcript");
     let (all, _) = screen.leave();
     assert!(all.contains("attached nums.txt, 60 lines"), "{all}");
     for hidden in ["number 7", "# Attached", "I ran this command"] {

@@ -61,13 +61,19 @@ impl Reader {
             let (short, long) = (brief.lines(record, width), full.lines(record, width));
             let printed = story.event(record, self.columns);
             match &record.event {
-                Event::TaskCreated(created) => said(created.goal_for_people(), paint, lines),
+                Event::TaskCreated(created) => {
+                    let text = created.goal_for_people();
+                    said(text, paint, lines);
+                    came_with(text, &created.command.goal, paint, lines);
+                }
                 // An answer stands below its question.
                 Event::InjectionReceived(message) if message.question.is_some() => {}
                 Event::InjectionReceived(message)
                     if message.control.is_none() || message.is_from_person() =>
                 {
-                    said(message.text_for_people(), paint, lines);
+                    let text = message.text_for_people();
+                    said(text, paint, lines);
+                    came_with(text, &message.content, paint, lines);
                 }
                 Event::LlmResponse(response) => {
                     if let Some(thought) = &response.reasoning {
@@ -226,6 +232,22 @@ fn said(text: &str, paint: Paint, lines: &mut Vec<PageLine>) {
         }
         lines.push(PageLine { text: line, is_heading: at == 0, fold });
     }
+    leave_gap(lines);
+}
+
+/// What the agent read besides the words of a message: files that they name, commands that the person ran.
+fn came_with(text: &str, content: &str, paint: Paint, lines: &mut Vec<PageLine>) {
+    let rest = match content.split_once(text) {
+        _ if content == text => return,
+        Some((before, after)) => format!("{}\n{}", before.trim_end(), after.trim_start()),
+        // Where what came with it is named in the message.
+        None => content.to_owned(),
+    };
+    let rest = prose(rest.trim());
+    let more = numbers::plural(rest.lines().count(), "more line");
+    lines.pop_if(|last| last.text.is_empty());
+    lines.push(PageLine::brief(paint.dim(&format!("  … {more} that came with it"))));
+    lines.extend(rest.lines().map(|line| PageLine::folded(paint.dim(&format!("  {line}")))));
     leave_gap(lines);
 }
 
