@@ -144,6 +144,7 @@ fn placeholder(app: &App) -> String {
     if let Some(answering) = &app.writing.answering {
         let words = match answering.purpose {
             Purpose::Answer { prefix: "", .. } => "your answer; ",
+            Purpose::Answer { prefix: "Revise: ", .. } => "what should the plan say instead? ",
             Purpose::Answer { .. } => "what should it do instead? ",
             Purpose::Comment { .. } => "about this line; ",
             Purpose::Steer { .. } => "to the sub-agent; ",

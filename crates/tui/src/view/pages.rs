@@ -141,7 +141,8 @@ fn list_rows(app: &App, list: &List, rows: usize) -> Vec<String> {
     let (paint, room) = (app.settings.paint, app.size.room());
     let seen = list.seen();
     if seen.is_empty() {
-        return vec![paint.dim(list.empty_words())];
+        let words = crate::text::broken(list.empty_words(), room);
+        return words.iter().take(rows).map(|row| paint.dim(row)).collect();
     }
     let preview = match list.current().filter(|_| rows >= PREVIEW_FROM) {
         Some(item) => item.preview.clone(),

@@ -234,6 +234,10 @@ fn a_plan_is_accepted_with_a_key_also_to_run_autonomously() {
     world.input(Input::Questions(vec![plan("# Plan\n\n1. read\n2. write")]));
     world.wait(2 * SECOND);
     insta::assert_snapshot!(world.shown());
+    world.types("3");
+    assert!(world.shown().contains("what should the plan say instead?"), "{}", world.shown());
+    world.key(Key::plain(Code::Escape));
+    world.wait(2 * SECOND);
     world.types("2");
     assert_eq!(answers(&mut world), ["Accept and run autonomously"]);
 }

@@ -439,3 +439,12 @@ fn escape_ends_the_search_in_a_list_at_what_it_found() {
     world.types("p");
     assert_eq!(world.take_effects(), [Effect::Pause(ids[3])]);
 }
+
+#[test]
+fn what_an_empty_list_says_is_whole_in_a_small_window() {
+    let mut world = World::new(20, 6);
+    let list = List::new(ViewKind::Commitments, "commitments", Vec::new());
+    world.input(Input::Loaded(Box::new(Overlay::List(list))));
+    let shown = world.shown().lines().map(str::trim).collect::<Vec<_>>().join(" ");
+    assert!(shown.contains("there are no commitments"), "{shown}");
+}
