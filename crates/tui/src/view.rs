@@ -85,7 +85,7 @@ struct Fixed {
 fn fixed(app: &App) -> Fixed {
     let size = app.size;
     let has_header = size.rows >= HEADER_ROWS;
-    let header = if has_header { vec![status::header(app)] } else { Vec::new() };
+    let header = if has_header { status::header(app) } else { Vec::new() };
     let bottom = if size.rows >= 2 { status::bottom(app, has_header) } else { Vec::new() };
     let used = header.len() + bottom.len();
     let (text, cursor) = composer(app, size.rows.saturating_sub(used).clamp(1, most_text(size)));

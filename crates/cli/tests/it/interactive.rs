@@ -382,7 +382,7 @@ fn tasks_help_and_transcript_are_pages_over_the_screen() {
     screen.leave();
 }
 
-/// MS-092…097 over the enhanced protocol, MS-103
+/// MS-092…097 and MS-211 over the enhanced protocol, MS-103
 #[test]
 fn keys_change_the_mode_and_the_title_says_it() {
     let program = prepared("replies: []");
@@ -396,6 +396,11 @@ fn keys_change_the_mode_and_the_title_says_it() {
     screen.until("autonomous | trusted | smart");
     let written = String::from_utf8_lossy(&screen.written).into_owned();
     assert!(written.contains("\u{1b}]0;windlass[build|A|trusted|smart] "), "{written:?}");
+    let keys = [("s", "build | assisted"), ("i", "build | manual"), ("r", "repair | manual")];
+    for (key, mode) in keys {
+        screen.types(&format!("\u{1b}[{};6u", key.as_bytes()[0]));
+        screen.until(&format!("windlass {mode} | trusted"));
+    }
     screen.leave();
 }
 

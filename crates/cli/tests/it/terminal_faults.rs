@@ -420,3 +420,27 @@ fn stopped_from_outside_it_sets_the_terminal_again() {
     screen.until("Here again.");
     screen.leave();
 }
+
+/// MS-222, MS-223: the title says the mode unless that is switched off; nobody is called unless they have asked for it.
+#[test]
+fn titles_can_be_switched_off_and_notifications_on() {
+    let written_with = |setting: &str, signal: &str| {
+        let program = prepared("replies: [{ask_user: {question: which?}}]");
+        let directory = program.data.path().join(".config/windlass");
+        std::fs::create_dir_all(&directory).unwrap();
+        std::fs::write(directory.join("config.toml"), setting).unwrap();
+        let mut screen = Screen::open(&program, &[]);
+        // The terminal loses the focus.
+        screen.types("\u{1b}[O");
+        screen.says("begin");
+        screen.until("question: which?");
+        screen.until_written(signal, usize::from(!signal.is_empty()));
+        screen.written()
+    };
+    let own = written_with("", "");
+    assert!(own.contains("\u{1b}]0;windlass[chat|M|normal|smart] "), "{own:?}");
+    assert!(!own.contains("\u{1b}]9;"), "{own:?}");
+    let setting = "[tui]\ntitle = false\n\n[ui]\nnotify = \"osc9\"\n";
+    let other = written_with(setting, "\u{1b}]9;windlass: a question waits\u{7}");
+    assert!(!other.contains("\u{1b}]0;"), "{other:?}");
+}

@@ -26,8 +26,9 @@ pub fn spinner(app: &App) -> String {
     paint.cyan(SPINNER[at])
 }
 
-/// The mode after the name of the program, a rule, and the project (MS-101).
-pub fn header(app: &App) -> String {
+/// The mode after the name of the program, a rule, and the project (MS-101). Repair and review are said in full, in as
+/// many rows as that takes (MS-100).
+pub fn header(app: &App) -> Vec<String> {
     let paint = app.settings.paint;
     let room = app.size.room();
     let line = app.facts.mode().line(paint, look(app));
@@ -36,13 +37,17 @@ pub fn header(app: &App) -> String {
         true => line,
         false => app.facts.mode().badge(paint, look(app)),
     };
+    if painted_width(&mode) > room {
+        // The text and something of what was printed have the rest of the window.
+        return broken(&mode, room).into_iter().take((app.size.rows / 3).max(1)).collect();
+    }
     let project = cut(&windlass_core::shown::shown_line(&app.settings.project), room / 3);
     let used = painted_width(&mode) + width(&project) + 2;
     let rule = "─".repeat(room.saturating_sub(used));
-    match rule.is_empty() {
-        true => cut_columns(&mode, room),
+    vec![match rule.is_empty() {
+        true => mode,
         false => format!("{mode} {} {}", paint.dim(&rule), paint.dim(&project)),
-    }
+    }]
 }
 
 /// The bottom line; the badge first, where there is no header.

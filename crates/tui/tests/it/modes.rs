@@ -3,11 +3,11 @@
 use windlass_core::axes::{PermissionProfile, RunControl, WorkMode};
 use windlass_term::StatusPart;
 use windlass_tui::app::{Effect, Input, Phase, Settings};
-use windlass_tui::keys::{Code, Key};
+use windlass_tui::keys::{Code, Event, Key};
 use windlass_tui::mode_line::{Mode, ModeLineStyle};
-use windlass_tui::overlay::{Overlay, Page, PageLine, ViewKind};
+use windlass_tui::overlay::{List, Overlay, Page, PageLine, ViewKind};
 
-use crate::world::{COLOURS, PLAIN, World, axes, settings};
+use crate::world::{COLOURS, PLAIN, World, axes, permission, settings};
 
 fn mode(work: WorkMode, control: RunControl, profile: PermissionProfile) -> Mode {
     Mode { axes: axes(work, control, profile), role: None, is_paused: false }
@@ -28,7 +28,64 @@ fn world(work: WorkMode, control: RunControl, columns: usize, rows: usize) -> Wo
     world
 }
 
-/// MS-002, MS-098, MS-099, MS-206, MS-219
+/// MS-002, MS-206: while nothing happens, work, a question, a search, the queue, the offer to leave, pages and lists.
+#[test]
+fn the_mode_is_on_the_screen_whatever_is_shown() {
+    let key = |char| Input::Terminal(Event::Key(Key::ctrl(char)));
+    let page = || Page::new(ViewKind::Text, "a page", vec![PageLine::of("a line")]);
+    let list = || List::new(ViewKind::Tasks, "tasks", Vec::new());
+    let open = |overlay| Input::Loaded(Box::new(overlay));
+    let states = || {
+        [
+            ("nothing", Vec::new()),
+            ("work", vec![Input::Phase(Phase::Working)]),
+            ("a question", vec![Input::Questions(vec![permission(&"rm -r build\n".repeat(40))])]),
+            ("a search", vec![key('r')]),
+            ("a long text", vec![Input::Terminal(Event::Paste("a line\n".repeat(9)))]),
+            ("leaving", vec![Input::Phase(Phase::Working), key('d')]),
+            ("a page", vec![open(Overlay::Page(page()))]),
+            ("a list", vec![open(Overlay::List(list()))]),
+        ]
+    };
+    for (columns, rows) in [(20, 1), (20, 2), (20, 6), (60, 12), (80, 24), (200, 50)] {
+        for layout in ["/tui inline\n", "/tui full\n"] {
+            for (name, inputs) in states() {
+                let mut world = world(WorkMode::Plan, RunControl::Manual, columns, rows);
+                world.types(layout);
+                inputs.into_iter().for_each(|input| world.input(input));
+                let shown = world.shown();
+                let mode = match columns < 80 {
+                    true => "[P][M][T][S]",
+                    false => "plan | manual | trusted | smart",
+                };
+                assert_eq!(shown.matches(mode).count(), 1, "{name}, {columns}×{rows}:\n{shown}");
+            }
+        }
+    }
+}
+
+/// MS-098, MS-099, MS-219
+#[test]
+fn the_screen_has_the_mode_in_words_or_as_a_badge() {
+    for mode in WorkMode::ALL.iter().copied() {
+        let wide = world(mode, RunControl::Assisted, 80, 24).shown();
+        let words = format!("windlass {mode} | assisted | trusted | smart ─");
+        assert!(wide.lines().any(|row| row.starts_with(&words)), "{wide}");
+        let narrow = world(mode, RunControl::Assisted, 79, 24).shown();
+        let badge = match mode {
+            WorkMode::Chat => "[C][S][T][S]",
+            WorkMode::Plan => "[P][S][T][S]",
+            WorkMode::Build => "[B][S][T][S]",
+            WorkMode::Research => "[R][S][T][S]",
+            WorkMode::Review => "review | assisted | trusted | smart",
+            WorkMode::Repair => "repair | assisted | trusted | smart",
+        };
+        let badge = format!("windlass {badge} ─");
+        assert!(narrow.lines().any(|row| row.starts_with(&badge)), "{narrow}");
+    }
+}
+
+/// MS-098, MS-099, MS-206, MS-219
 #[test]
 fn the_mode_is_in_words_and_below_eighty_columns_a_badge() {
     let (work, control, profile) = BUILD;
@@ -48,10 +105,17 @@ fn the_mode_is_in_words_and_below_eighty_columns_a_badge() {
 fn repair_and_review_are_said_in_full_at_any_width() {
     let repair = mode(WorkMode::Repair, RunControl::Autonomous, PermissionProfile::Normal);
     assert_eq!(repair.badge(PLAIN, look(40)), "repair | autonomous | normal | smart");
-    let shown = world(WorkMode::Review, RunControl::Manual, 20, 6).shown();
-    let words: Vec<&str> = shown.split_whitespace().collect();
-    for word in ["review", "manual", "trusted", "smart"] {
-        assert!(words.contains(&word), "{shown}");
+    let shown = world(WorkMode::Repair, RunControl::Autonomous, 40, 24).shown();
+    assert!(shown.starts_with("repair | autonomous | trusted | smart"), "{shown}");
+    // A window of two columns has no room for it, and keeps room for the text.
+    let narrowest = world(WorkMode::Review, RunControl::Manual, 2, 10).shown();
+    assert!(narrowest.lines().count() < 10, "{narrowest}");
+    for (columns, rows) in [(20, 6), (20, 24), (30, 12)] {
+        let shown = world(WorkMode::Review, RunControl::Manual, columns, rows).shown();
+        let words: Vec<&str> = shown.split_whitespace().collect();
+        for word in ["review", "manual", "trusted", "smart"] {
+            assert!(words.contains(&word), "{columns}×{rows}:\n{shown}");
+        }
     }
 }
 
@@ -128,6 +192,66 @@ fn each_value_has_its_colour() {
     }
 }
 
+/// MS-107…MS-119, as an emulator shows them, in words and as a badge.
+#[test]
+fn the_colours_of_the_mode_are_seen_at_any_width() {
+    use PermissionProfile::{Normal, Restricted, Trusted, Unrestricted};
+    use RunControl::{Assisted, Autonomous, Manual};
+    use WorkMode::{Build, Chat, Plan, Repair, Research, Review};
+    let works = [
+        (Chat, None),
+        (Plan, Some(5)),
+        (Build, Some(2)),
+        (Review, Some(3)),
+        (Repair, Some(1)),
+        (Research, Some(6)),
+    ];
+    let controls = [(Manual, None), (Assisted, Some(3)), (Autonomous, Some(2))];
+    let profiles =
+        [(Restricted, Some(2)), (Normal, None), (Trusted, Some(3)), (Unrestricted, Some(1))];
+    for columns in [79, 80] {
+        for (work, work_colour) in works {
+            for (control, control_colour) in controls {
+                for (profile, profile_colour) in profiles {
+                    let mut world = World::with(settings(COLOURS), columns, 24);
+                    let mut facts = world.app.facts.clone();
+                    facts.axes = axes(work, control, profile);
+                    world.input(Input::Facts(facts));
+                    world.paint();
+                    let seen = colours_of_the_mode(&world);
+                    let wanted = [work_colour, control_colour, profile_colour, None];
+                    assert_eq!(seen, wanted, "{work} {control} {profile}, {columns} columns");
+                }
+            }
+        }
+    }
+}
+
+/// The colour of each axis in the header; `None` is dim.
+fn colours_of_the_mode(world: &World) -> Vec<Option<u8>> {
+    let screen = world.parser.screen();
+    let columns = screen.size().1;
+    let row = screen.rows(0, columns).position(|row| row.starts_with("windlass ")).unwrap();
+    let text = screen.rows(0, columns).nth(row).unwrap();
+    let mode = text.split(" ─").next().unwrap();
+    let is_short = mode.contains('[');
+    let mut place = "windlass ".len();
+    let parts = mode[place..].split(if is_short { "]" } else { " | " }).take(4);
+    let colours = parts.map(|part| {
+        let cell = screen.cell(row as u16, place as u16).unwrap();
+        place += part.len() + if is_short { "]" } else { " | " }.len();
+        match cell.fgcolor() {
+            vt100::Color::Idx(colour) => Some(colour),
+            vt100::Color::Default => {
+                assert!(cell.dim(), "{part} is dim");
+                None
+            }
+            vt100::Color::Rgb(..) => panic!("{part} has a colour of its own"),
+        }
+    });
+    colours.collect()
+}
+
 /// MS-106, MS-115
 #[test]
 fn an_autonomous_badge_pulses_while_it_works() {
@@ -156,7 +280,18 @@ fn a_paused_mode_is_dimmed_and_a_role_is_shown() {
     let paused = Mode { is_paused: true, ..mode(work, control, profile) };
     assert_eq!(paused.badge(PLAIN, look(80)), "build | autonomous | trusted | smart paused");
     assert_eq!(paused.badge(PLAIN, look(60)), "[B][A][T][S] ‖");
-    assert!(paused.badge(COLOURS, look(80)).starts_with("\u{1b}[2mbuild"));
+    // Every word of it; nothing keeps its colour or pulses.
+    let bright = ModeLineStyle { is_bright: true, ..look(80) };
+    let drawn = paused.badge(COLOURS, bright);
+    for word in ["build", "autonomous", "trusted", "smart"] {
+        assert!(drawn.contains(&format!("\u{1b}[2m{word}\u{1b}[0m")), "{drawn:?}");
+    }
+    assert_eq!(paused.badge(COLOURS, look(80)), drawn);
+    let mut world = World::new(60, 24);
+    let mut facts = world.app.facts.clone();
+    (facts.axes, facts.is_paused) = (axes(work, control, profile), true);
+    world.input(Input::Facts(facts));
+    assert!(world.shown().contains("windlass [B][A][T][S] ‖ ─"), "{}", world.shown());
     let auditor = Mode { role: Some("auditor".to_owned()), ..mode(work, control, profile) };
     assert_eq!(auditor.badge(PLAIN, look(60)), "[B][A][T][S] auditor");
 }
@@ -205,7 +340,7 @@ fn a_person_who_looks_elsewhere_is_told_and_nobody_else() {
     world.ask("rm x");
     assert_eq!(world.take_effects(), []);
     world.input(Input::Questions(Vec::new()));
-    world.input(Input::Terminal(windlass_tui::keys::Event::Focus(false)));
+    world.input(Input::Terminal(Event::Focus(false)));
     world.ask("rm x");
     assert_eq!(world.take_effects(), [Effect::Notify("a question waits")]);
     let task = world.begin("go");

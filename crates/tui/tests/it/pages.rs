@@ -284,6 +284,12 @@ fn tasks_are_chosen_steered_and_cancelled_only_by_two_presses() {
     assert_eq!(world.take_effects(), [Effect::Cancel(task(3))]);
     // Read again, it stays where the person is.
     world.input(Input::Loaded(Box::new(list(41))));
+    // It scrolls to what is chosen.
+    assert!(world.shown().contains("task 1") && !world.shown().contains("task 41"));
+    world.key(Key::plain(Code::End));
+    assert!(world.shown().contains("❯ task 41"), "{}", world.shown());
+    world.key(Key::plain(Code::Home));
+    (0..2).for_each(|_| world.key(Key::plain(Code::Down)));
     world.types("\n");
     assert_eq!(world.take_effects().last(), Some(&Effect::OpenTask(task(3))));
 }
