@@ -40,7 +40,7 @@ use crate::completion::Command;
 use crate::composer::Draft;
 use crate::history::History;
 use crate::host::Layout;
-use crate::keymap::Keymap;
+use crate::keymap::{Action, Keymap};
 use crate::keys::Event;
 use crate::mode_line::Mode;
 use crate::overlay::{Overlay, ViewKind};
@@ -525,7 +525,11 @@ impl App {
         if phase != Phase::Idle {
             return Vec::new();
         }
-        self.departure.is_asked = false;
+        if std::mem::take(&mut self.departure.is_asked) {
+            // Nothing is left to be parked.
+            let way = self.settings.keymap.way(Action::EndOfInput);
+            self.say(format!("the work has ended; {way} leaves"));
+        }
         // Neither the person nor the queue is waited for.
         if self.story.as_ref().is_some_and(|story| story.parked_words().is_some()) {
             return Vec::new();

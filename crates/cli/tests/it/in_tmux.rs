@@ -113,6 +113,7 @@ replies:
     tmux.until("❯ a draft");
     tmux.key("Enter");
     tmux.until("Here again.");
+    tmux.until("waiting for you");
     tmux.key("C-d");
     tmux.until("continue with: windlass --session");
     // The shell has its terminal back.

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::json;
 use windlass_core::id::InjectionId;
-use windlass_tui::app::{Effect, Input, Phase, SavedDrafts, Steered};
+use windlass_tui::app::{Effect, Input, Leaving, Phase, SavedDrafts, Steered};
 use windlass_tui::composer::Draft;
 use windlass_tui::keys::{Code, Event as Typed, Key};
 
@@ -271,4 +271,21 @@ fn a_command_is_run_however_it_is_sent() {
         let messages = queued(&world).len() + effects[2..].len();
         assert_eq!(messages, 1, "{effects:?}");
     }
+}
+
+/// What was offered for the work is of no use any more, and nobody is thrown out while they read it.
+#[test]
+fn work_that_ends_while_a_person_leaves_is_said() {
+    let mut world = World::new(80, 24);
+    world.begin("go");
+    world.input(Input::Phase(Phase::Working));
+    world.key(Key::ctrl('d'));
+    assert!(world.shown().contains("the agent is still working"), "{}", world.shown());
+    world.input(Input::Phase(Phase::Idle));
+    let shown = world.shown();
+    assert!(shown.contains("the work has ended; Ctrl+D leaves"), "{shown}");
+    assert!(!shown.contains("still working"), "{shown}");
+    world.take_effects();
+    world.key(Key::ctrl('d'));
+    assert_eq!(world.take_effects(), [Effect::Leave(Leaving::Park)]);
 }
