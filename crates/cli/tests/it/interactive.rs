@@ -368,9 +368,15 @@ fn tasks_help_and_transcript_are_pages_over_the_screen() {
     screen.says("/tasks");
     screen.until("Enter watch");
     assert!(screen.parser.screen().alternate_screen());
-    assert!(screen.parser.screen().contents().contains("paused"), "{}", screen.all());
+    // A conversation whose turn has ended is not paused.
+    assert!(screen.parser.screen().contents().contains(" waiting "), "{}", screen.all());
     screen.types("q");
     screen.until_gone("Enter watch");
+    screen.says("/sessions");
+    screen.until("Enter opens");
+    assert!(screen.parser.screen().contents().contains("waiting    hello"), "{}", screen.all());
+    screen.types(ESCAPE);
+    screen.until_gone("Enter opens");
     screen.types("?");
     screen.until("send the message");
     screen.types("q");

@@ -2,9 +2,11 @@
 
 use windlass_coordinator::Error;
 use windlass_coordinator::views::{
-    Filter, NextAction, Overview, ScheduleRow, SessionFilter, TaskLine, TaskView, in_families,
+    Filter, NextAction, Overview, ScheduleRow, SessionFilter, TaskLine, TaskRow, TaskView,
+    in_families,
 };
 use windlass_core::shown::{shown, shown_line};
+use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_core::text::{one_line, suffix};
 use windlass_term::{numbers, strip_controls};
 
@@ -67,7 +69,6 @@ impl Reader {
     }
 
     pub(super) fn status(&self, task: &TaskView, words: &str) -> String {
-        use windlass_core::status::TaskStatus;
         match task.row.status {
             _ if task.waits_for_answer() => self.paint.yellow(words),
             TaskStatus::Running => self.paint.green(words),
@@ -147,7 +148,7 @@ impl Reader {
             let (age, goal) = (numbers::age(row.updated_at, now), one_line(&shown(&goal), WIDE));
             let line = match self.columns < NARROW {
                 true => format!("{age:>4} {goal}"),
-                false => format!("{age:>4}  {:<9}  {goal}", task.status.as_str()),
+                false => format!("{age:>4}  {:<9}  {goal}", row_words(&task)),
             };
             let mut preview = vec![
                 format!("{}  {}", row.id, row.axes),
@@ -195,7 +196,15 @@ impl Reader {
 pub(super) fn status_words(task: &TaskView) -> &'static str {
     match task.is_interrupted() {
         true => "interrupted",
-        false => task.row.status.as_str(),
+        false => row_words(&task.row),
+    }
+}
+
+/// A conversation whose turn has ended is not paused for a person: it waits for their next message.
+fn row_words(row: &TaskRow) -> &'static str {
+    match (row.status, row.reason) {
+        (TaskStatus::Paused, StatusReason::AwaitingMessage) => "waiting",
+        (status, _) => status.as_str(),
     }
 }
 
