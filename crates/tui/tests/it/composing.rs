@@ -579,22 +579,3 @@ fn a_command_of_the_terminal_says_that_nothing_follows_it() {
     world.key(Key::plain(Code::Up));
     assert_eq!(world.app.writing.composer.text(), "/diff main");
 }
-
-#[test]
-fn a_search_in_the_history_says_when_nothing_is_found() {
-    let mut world = World::new(60, 12);
-    world.key(Key::ctrl('r'));
-    assert!(world.shown().contains("the history is empty"), "{}", world.shown());
-    world.key(Key::plain(Code::Escape));
-    world.types("one message\n");
-    world.key(Key::ctrl('r'));
-    world.types("one");
-    assert!(world.shown().contains("history: one  Ctrl+R older"), "{}", world.shown());
-    world.types("x");
-    assert!(world.shown().contains("not in the history: onex"), "{}", world.shown());
-    world.key(Key::plain(Code::Backspace));
-    assert!(world.shown().contains("history: one  Ctrl+R"), "{}", world.shown());
-    world.types(&" word".repeat(30));
-    world.types(" at its end");
-    assert!(world.shown().contains("word at its end"), "{}", world.shown());
-}

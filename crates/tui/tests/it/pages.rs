@@ -454,3 +454,22 @@ fn what_an_empty_list_says_is_whole_in_a_small_window() {
     let shown = world.shown().lines().map(str::trim).collect::<Vec<_>>().join(" ");
     assert!(shown.contains("there are no commitments"), "{shown}");
 }
+
+#[test]
+fn a_search_in_the_history_says_when_nothing_is_found() {
+    let mut world = World::new(60, 12);
+    world.key(Key::ctrl('r'));
+    assert!(world.shown().contains("the history is empty"), "{}", world.shown());
+    world.key(Key::plain(Code::Escape));
+    world.types("one message\n");
+    world.key(Key::ctrl('r'));
+    world.types("one");
+    assert!(world.shown().contains("history: one  Ctrl+R older"), "{}", world.shown());
+    world.types("x");
+    assert!(world.shown().contains("not in the history: onex"), "{}", world.shown());
+    world.key(Key::plain(Code::Backspace));
+    assert!(world.shown().contains("history: one  Ctrl+R"), "{}", world.shown());
+    world.types(&" word".repeat(30));
+    world.types(" at its end");
+    assert!(world.shown().contains("word at its end"), "{}", world.shown());
+}
