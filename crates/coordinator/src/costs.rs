@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use windlass_agent::History;
 use windlass_core::event::{Event, KINDS_WITH_USAGE, Record};
 use windlass_core::id::TaskId;
 use windlass_store::{Filter, Sum};
@@ -68,9 +67,15 @@ impl Costs<'_> {
     pub fn of(self, task: TaskId) -> Result<CostReport, Error> {
         let mut report = CostReport::default();
         for id in self.coordinator.tasks().at_or_below(task)? {
-            let history = History::read(&self.coordinator.store, id)?;
-            history.records().iter().for_each(|record| report.add(record));
-            report.add_lost(id, history.state());
+            let tasks = self.coordinator.tasks();
+            match tasks.sound_history(id)? {
+                Some(history) => {
+                    history.records().iter().for_each(|record| report.add(record));
+                    report.add_lost(id, history.state());
+                }
+                // What is known of a damaged one.
+                None => tasks.readable_journal(id)?.iter().for_each(|record| report.add(record)),
+            }
         }
         report.turns.retain(|turn| turn.task == task);
         Ok(report)

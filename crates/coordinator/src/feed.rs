@@ -9,8 +9,8 @@ use tokio::sync::broadcast;
 use windlass_agent::Preview;
 use windlass_core::event::{Event, Record};
 use windlass_core::id::TaskId;
-pub use windlass_store::Scope;
 use windlass_store::{Bookmark, Changes, Filter, Store, StreamCursors};
+pub use windlass_store::{Damage, JournalEntry, Scope};
 
 use crate::live::Watcher;
 use crate::{Coordinator, Error};
@@ -99,6 +99,12 @@ impl Feed<'_> {
             }
         }
         Ok(feed)
+    }
+
+    /// Events of a task after its event `seq`, one page of them, with what is damaged named in its place; none at the
+    /// end. It is for people who look: what continues a task is refused a damaged journal.
+    pub fn readable(self, task: TaskId, seq: u64) -> Result<Vec<JournalEntry>, Error> {
+        Ok(self.coordinator.store.journal().readable(task, seq, PAGE)?)
     }
 
     /// Up to `limit` events after the cursor `pos`, oldest first; fewer mean that there are no more. One that is damaged

@@ -84,7 +84,9 @@ pub use deliverables::Deliverables;
 pub use drive::{AgentFactory, BoxFuture, ExpandedSkill, SkillCommand};
 pub use error::Error;
 pub use error_code::ErrorClass;
-pub use feed::{FastPollGuard, Feed, Notice, Notices, Scope, Tail, TaskFeed, Update};
+pub use feed::{
+    Damage, FastPollGuard, Feed, JournalEntry, Notice, Notices, Scope, Tail, TaskFeed, Update,
+};
 pub use follow_up::{FollowUp, InDirectory};
 pub use health::Health;
 pub use inbox::{Inbox, QuestionOutcome};

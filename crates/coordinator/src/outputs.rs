@@ -58,7 +58,7 @@ impl Outputs<'_> {
     /// What other programs have printed: the one that works on this task, and those of the steps of a run.
     pub fn of_programs(self, task: TaskId) -> Result<Vec<ProgramOutput>, Error> {
         let mut tasks = vec![task];
-        for record in self.coordinator.tasks().journal(task)? {
+        for record in self.coordinator.tasks().readable_journal(task)? {
             if let Event::WorkflowStepStarted(step) = record.event {
                 tasks.extend(step.task);
             }
@@ -72,7 +72,7 @@ impl Outputs<'_> {
 
     fn of_program(self, task: TaskId) -> Result<Option<ProgramOutput>, Error> {
         let mut found = None;
-        for record in self.coordinator.tasks().journal(task)? {
+        for record in self.coordinator.tasks().readable_journal(task)? {
             match (record.event, &mut found) {
                 (Event::TaskCreated(created), _) => {
                     if let Some(WorkflowPart::Program { step, runner, .. }) =
@@ -106,7 +106,7 @@ impl Outputs<'_> {
         let mut found: Vec<CallOutput> = Vec::new();
         let mut places: BTreeMap<CallId, usize> = BTreeMap::new();
         let mut is_behind = after.is_some();
-        for record in self.coordinator.tasks().journal(task)? {
+        for record in self.coordinator.tasks().readable_journal(task)? {
             match record.event {
                 Event::ToolCall(call) if is_behind => is_behind = after != Some(call.call),
                 Event::ToolCall(_) if found.len() >= limit => {}

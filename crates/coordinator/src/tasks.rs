@@ -10,7 +10,7 @@ use windlass_core::event::{Event, Record, StatusChanged};
 use windlass_core::id::{SessionId, TaskId};
 use windlass_core::state::TaskState;
 use windlass_core::status::{StatusReason, TaskStatus};
-use windlass_store::{Filter, Level, TaskOrigin, TaskRow};
+use windlass_store::{Filter, JournalEntry, Level, TaskOrigin, TaskRow};
 
 use crate::views::{Attendance, TaskDetails, TaskView};
 use crate::{Coordinator, Error, views};
@@ -87,9 +87,32 @@ impl<'a> Tasks<'a> {
         Ok(self.coordinator.store.journal().of(task)?)
     }
 
+    /// Every event of a task that can be read. It is for lists of what a task has done: `doctor`, a task's page and an
+    /// export name those that cannot.
+    pub fn readable_journal(self, task: TaskId) -> Result<Vec<Record>, Error> {
+        let entries = self.coordinator.store.journal().readable(task, 0, usize::MAX)?;
+        Ok(entries.into_iter().filter_map(JournalEntry::into_record).collect())
+    }
+
     /// A task's state, folded from its journal.
     pub fn state(self, task: TaskId) -> Result<TaskState, Error> {
         Ok(History::read(&self.coordinator.store, task)?.into_state())
+    }
+
+    /// Its journal and state for lists of many tasks; `None` where the journal is damaged, so that the others are shown.
+    pub(crate) fn sound_history(self, task: TaskId) -> Result<Option<History>, Error> {
+        use windlass_agent::Error::Store as OfStore;
+        use windlass_store::Error::{DamagedEvent, Unreadable};
+        match History::read(&self.coordinator.store, task) {
+            Ok(history) => Ok(Some(history)),
+            Err(OfStore(DamagedEvent { .. } | Unreadable { .. })) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The state alone, or `None` in the same case.
+    pub(crate) fn sound_state(self, task: TaskId) -> Result<Option<TaskState>, Error> {
+        Ok(self.sound_history(task)?.map(History::into_state))
     }
 
     /// What the last segment of a task handed back.

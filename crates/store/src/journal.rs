@@ -8,6 +8,7 @@
 //! - What does not match its checksum is refused by its name, never read (§15.27).
 
 pub(crate) mod chain;
+mod readable;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -21,6 +22,7 @@ use windlass_core::id::{SessionId, TaskId};
 use crate::error::Fault;
 use crate::{Error, Store, contents, projections};
 use chain::{COLUMNS, Chain, Hash, StoredRow, StoredTime};
+pub use readable::{Damage, JournalEntry};
 
 /// The size of one event's body; far more than any tool, reply or message may have.
 pub const MAX_EVENT_BYTES: usize = 16 * 1024 * 1024;
@@ -66,6 +68,17 @@ impl Journal<'_> {
             bookmark.reading = Some(reading);
             Ok(records)
         })
+    }
+
+    /// Up to `limit` events of a task after its event `seq`, as far as they can be read. Where some cannot, that is
+    /// named in their place. None are returned only at the end.
+    pub fn readable(
+        self,
+        task: TaskId,
+        seq: u64,
+        limit: usize,
+    ) -> Result<Vec<JournalEntry>, Error> {
+        self.store.read(|tx| readable::readable(tx, task, seq, limit))
     }
 
     /// Up to `limit` records of all tasks after the cursor `pos`. They end before a damaged event; when it is the
@@ -331,23 +344,27 @@ pub(crate) fn all_records(tx: &Connection, task: TaskId) -> Result<Vec<Record>, 
 
 /// A task's row says how many events there are and what the last checksum is: the last events may be gone, or all
 /// checksums.
-fn check_end(tx: &Connection, task: TaskId) -> Result<(), Fault> {
-    let stream = task.to_string();
+fn kept_end(tx: &Connection, stream: &str) -> Result<Option<(u64, Option<Hash>)>, Fault> {
     let kept: Option<(i64, Option<Hash>)> = tx
         .prepare_cached("SELECT last_seq, last_hash FROM tasks WHERE id = ?1")?
-        .query_row([&stream], |row| Ok((row.get(0)?, row.get(1)?)))
+        .query_row([stream], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
-    let Some((kept, hash)) = kept else { return Ok(()) };
+    Ok(kept.map(|(seq, hash)| (seq.unsigned_abs(), hash)))
+}
+
+/// Whether a journal ends where its task's row says.
+fn check_end(tx: &Connection, task: TaskId) -> Result<(), Fault> {
+    let stream = task.to_string();
+    let Some((kept, hash)) = kept_end(tx, &stream)? else { return Ok(()) };
     let last: Option<(i64, i64)> = tx
         .prepare_cached("SELECT seq, pos FROM events WHERE stream = ?1 ORDER BY seq DESC LIMIT 1")?
         .query_row([&stream], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
     let (seq, pos) = last.map_or((0, 0), |(seq, pos)| (seq.unsigned_abs(), pos));
-    if kept.unsigned_abs() > seq {
+    if kept > seq {
         return Err(chain::damaged(stream.as_bytes(), seq + 1, 0, "it is missing"));
     }
-    let is_bare =
-        hash.is_some() && kept.unsigned_abs() == seq && hash_at(tx, &stream, seq)?.is_none();
+    let is_bare = hash.is_some() && kept == seq && hash_at(tx, &stream, seq)?.is_none();
     match is_bare {
         true => Err(chain::damaged(stream.as_bytes(), seq, pos, "it has no checksum")),
         false => Ok(()),

@@ -74,7 +74,7 @@ pub use dir::DataDir;
 pub use error::Error;
 pub use health::{DriftKind, Health, SchemaDrift};
 pub use ids::Ids;
-pub use journal::{Bookmark, Journal, MAX_EVENT_BYTES, Scope, StreamCursors};
+pub use journal::{Bookmark, Damage, Journal, JournalEntry, MAX_EVENT_BYTES, Scope, StreamCursors};
 pub use leases::Leases;
 pub use mailbox::{Acceptance, MAX_WAITING, Mailbox, RESERVED_WAITING};
 pub use memories::{Memories, Memory, NewMemory};

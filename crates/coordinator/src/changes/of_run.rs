@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use windlass_core::event::{Event, MergeState, Record, WorkflowPart, WorktreeChanged};
+use windlass_core::event::{Event, MergeState, Record, TaskCreated, WorkflowPart, WorktreeChanged};
 use windlass_core::id::TaskId;
 use windlass_workflow::RunState;
 use windlass_workflow::changes::{self, FileChange};
@@ -24,12 +24,14 @@ impl Changes<'_> {
     /// task is not a run, or git does not know.
     pub(super) fn of_run(self, task: TaskId) -> Result<Option<Vec<FileDiff>>, Error> {
         let Some(row) = self.coordinator.tasks().get(task)? else { return Ok(None) };
-        // Of a long task only the first event is read to see this.
-        let part = self.coordinator.store.journal().created(task)?.and_then(|made| made.workflow);
-        if !matches!(part.as_deref(), Some(WorkflowPart::Run(_))) {
+        // Of a long task only the first event is read to see this. One that is damaged says nothing.
+        let made = self.coordinator.store.journal().created(task).ok().flatten();
+        let is_run =
+            |made: TaskCreated| matches!(made.workflow.as_deref(), Some(WorkflowPart::Run(_)));
+        if made.is_some_and(|made| !is_run(made)) {
             return Ok(None);
         }
-        let records = self.coordinator.tasks().journal(task)?;
+        let records = self.coordinator.tasks().readable_journal(task)?;
         let state = RunState::fold(records.iter().map(|record| &record.event));
         if state.worktrees.is_empty() {
             return Ok(None);

@@ -5,21 +5,20 @@ use axum::body::Body as HttpBody;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use futures_util::{StreamExt as _, stream};
+use futures_util::stream;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use windlass_coordinator::views::Filter;
-use windlass_coordinator::{Coordinator, Error, Scope, trace};
+use windlass_coordinator::{Coordinator, Damage, JournalEntry, trace};
 use windlass_core::id::{SessionId, TaskId};
 use windlass_core::shown::shown_line;
 
 use super::answers::{ReadRefused, attachment, with_etag};
 use super::owned;
 use crate::auth::User;
-use crate::events;
 use crate::extract::{Id, Params};
 use crate::problem::Problem;
 use crate::state::AppState;
@@ -55,6 +54,8 @@ async fn result(
 }
 
 /// Every event of a task as JSON, one per line
+///
+/// In place of one that is damaged stands a line of the type `damaged` that names it.
 #[utoipa::path(get, path = "/v1/tasks/{task_id}/trace", operation_id = "get_task_trace", tag = "tasks",
     params(("task_id" = String, Path, description = "The task")),
     responses(
@@ -67,14 +68,12 @@ async fn task_trace(
     Id(task): Id<TaskId>,
 ) -> Result<Response, Problem> {
     owned::task(&state, &user, task).await?;
-    let lines = stream::try_unfold((state, Some(0)), move |(state, after)| async move {
-        let Some(after) = after else { return Ok(None) };
-        let page = events::after(&state, Scope::Task(task), after, events::PAGE).await;
+    let lines = stream::try_unfold((state, 0), move |(state, after)| async move {
+        let page = state.read(move |coordinator| coordinator.feed().readable(task, after)).await;
         let page = page.map_err(|problem| std::io::Error::other(problem.detail))?;
-        let last = page.last().filter(|_| page.len() == events::PAGE);
-        let next = last.map(|committed| committed.record.pos);
-        let lines = page.iter().map(|committed| trace::entry(&committed.record) + "\n");
-        Ok::<_, std::io::Error>(Some((lines.collect::<String>(), (state, next))))
+        let Some(last) = page.last().map(JournalEntry::seq) else { return Ok(None) };
+        let lines = page.iter().map(|entry| line(entry) + "\n").collect::<String>();
+        Ok::<_, std::io::Error>(Some((lines, (state, last))))
     });
     let media = (header::CONTENT_TYPE, "application/x-ndjson");
     let name = format!("attachment; filename=\"{task}.jsonl\"");
@@ -83,6 +82,8 @@ async fn task_trace(
 }
 
 /// Every event of every task of a session as JSON, one per line, each with its task
+///
+/// In place of one that is damaged stands a line of the type `damaged` that names it.
 #[utoipa::path(get, path = "/v1/sessions/{session_id}/export", operation_id = "export_session", tag = "sessions",
     params(("session_id" = String, Path, description = "The session")),
     responses(
@@ -100,30 +101,39 @@ async fn export(
         let rows = coordinator.tasks().rows(&filter)?;
         Ok(rows.into_iter().map(|row| row.id).rev().collect::<Vec<_>>())
     };
-    let mut tasks = state.read(list).await?.into_iter();
-    // The first task is read before the answer begins: what is wrong with it can still be said.
-    let first = match tasks.next() {
-        Some(task) => state.read(move |coordinator| lines_of(coordinator, task)).await?,
-        None => String::new(),
-    };
-    // Task by task: a session may be longer than what fits into memory.
-    let lines = stream::unfold((state, tasks), |(state, mut tasks)| async {
-        let task = tasks.next()?;
-        let lines = state.read(move |coordinator| lines_of(coordinator, task)).await;
-        let lines = lines.map_err(|problem| std::io::Error::other(problem.detail));
-        Some((lines, (state, tasks)))
+    let tasks = state.read(list).await?.into_iter();
+    // Page by page: a session may be longer than what fits into memory.
+    let lines = stream::try_unfold((state, tasks, 0), |(state, mut tasks, after)| async move {
+        let mut after = after;
+        while let Some(&task) = tasks.as_slice().first() {
+            let read = move |coordinator: &Coordinator| coordinator.feed().readable(task, after);
+            let page = state.read(read).await;
+            let page = page.map_err(|problem| std::io::Error::other(problem.detail))?;
+            if let Some(last) = page.last().map(JournalEntry::seq) {
+                let of_task = |one| format!("{{\"task_id\":\"{task}\",{}\n", &line(one)[1..]);
+                let lines = page.iter().map(of_task).collect::<String>();
+                return Ok::<_, std::io::Error>(Some((lines, (state, tasks, last))));
+            }
+            tasks.next();
+            after = 0;
+        }
+        Ok(None)
     });
     let media = (header::CONTENT_TYPE, "application/x-ndjson");
     let name = format!("attachment; filename=\"{session}.jsonl\"");
     let headers = [media, (header::CONTENT_DISPOSITION, name.as_str())];
-    let all = stream::iter([Ok::<_, std::io::Error>(first)]).chain(lines);
-    Ok((headers, HttpBody::from_stream(all.fuse())).into_response())
+    Ok((headers, HttpBody::from_stream(lines)).into_response())
 }
 
-fn lines_of(coordinator: &Coordinator, task: TaskId) -> Result<String, Error> {
-    let records = coordinator.tasks().journal(task)?;
-    let line = |entry: String| format!("{{\"task_id\":\"{task}\",{}\n", &entry[1..]);
-    Ok(records.iter().map(|record| line(trace::entry(record))).collect())
+/// A line of a trace: an event, or the name of what stood there and cannot be read.
+fn line(entry: &JournalEntry) -> String {
+    match entry {
+        JournalEntry::Event(record) => trace::entry(record),
+        JournalEntry::Damaged(Damage { first, last, problem, .. }) => {
+            let data = json!({ "first_seq": first, "last_seq": last, "problem": problem });
+            format!(r#"{{"timestamp":null,"iteration":null,"event_type":"damaged","data":{data}}}"#)
+        }
+    }
 }
 
 /// A file that a task has changed.

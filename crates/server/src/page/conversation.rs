@@ -8,14 +8,15 @@ mod entries;
 
 use std::collections::{BTreeMap, HashMap};
 
+use jiff::Timestamp;
 use serde_json::Value;
-use windlass_coordinator::is_own_file;
+use windlass_coordinator::{Coordinator, Damage, Error, JournalEntry, is_own_file};
 use windlass_core::command::{ResultStatus, TaskResult};
 use windlass_core::compaction::{Gauge, WindowLimits};
 use windlass_core::event::{
     Event, LlmResponse, Note, Record, StatusChanged, SubAgentComplete, TaskCreated, ToolResult,
 };
-use windlass_core::id::{CallId, QuestionId};
+use windlass_core::id::{CallId, QuestionId, TaskId};
 use windlass_core::injection::{Control, Injection, InjectionType};
 use windlass_core::outcome::Fact;
 use windlass_core::plan::WorkingPlan;
@@ -127,6 +128,39 @@ impl Conversation {
             let tone = if is_warning { Tone::Warning } else { Tone::Quiet };
             self.note(record, tone, text, detail);
         }
+    }
+
+    /// Adds what was committed to a task since the last time, and shows each entry of its journal.
+    pub fn catch_up(
+        &mut self,
+        coordinator: &Coordinator,
+        task: TaskId,
+        mut see: impl FnMut(JournalEntry),
+    ) -> Result<(), Error> {
+        loop {
+            let page = coordinator.feed().readable(task, self.seq)?;
+            if page.is_empty() {
+                return Ok(());
+            }
+            for entry in page {
+                match &entry {
+                    JournalEntry::Event(record) => self.apply(record),
+                    JournalEntry::Damaged(damage) => self.damage(damage),
+                }
+                see(entry);
+            }
+        }
+    }
+
+    /// Adds the place of something that cannot be read. What a call came to may have stood there.
+    fn damage(&mut self, damage: &Damage) {
+        self.seq = damage.last;
+        self.doing = Doing::Nothing;
+        self.abandon_calls();
+        // When it was is not known, and not shown.
+        let at = self.entries.last().map_or(Timestamp::UNIX_EPOCH, |entry| entry.at);
+        let body = Body::Damaged(damage.clone());
+        self.entries.push(Entry { pos: 0, task: damage.task, at, body, drawn: None });
     }
 
     fn create(&mut self, record: &Record, created: &TaskCreated) {
@@ -333,6 +367,20 @@ impl Conversation {
                 _,
             ) => {}
         }
+    }
+
+    /// How many calls were refused: they came to an end and never started.
+    pub fn refused_calls(&self) -> usize {
+        let is_refused = |body: &Body| matches!(body, Body::Call(call) if call.started_at.is_none() && call.outcome.is_some());
+        self.entries.iter().filter(|entry| is_refused(&entry.body)).count()
+    }
+
+    /// What of its journal cannot be read.
+    pub fn damaged(&self) -> impl Iterator<Item = &Damage> {
+        self.entries.iter().filter_map(|entry| {
+            let Body::Damaged(damage) = &entry.body else { return None };
+            Some(damage)
+        })
     }
 
     /// How full the context is.

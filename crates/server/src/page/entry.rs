@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use maud::{Markup, html};
 use serde_json::Value;
+use windlass_coordinator::Damage;
 use windlass_core::command::TaskResult;
 use windlass_core::error::ErrorDetails;
 use windlass_core::event::{
@@ -60,6 +61,21 @@ pub fn draw(entry: &Entry, around: &Around<'_>) -> Markup {
         Body::Deliverable(file) => deliverable::draw(entry.task, file, &entry.pos.to_string()),
         Body::SubAgent { spawn, end } => sub_agent(spawn, end.as_deref(), around),
         Body::Ended(result) => ended(result),
+        Body::Damaged(damage) => damaged(damage),
+    }
+}
+
+/// Names what cannot be read, in its place.
+pub fn damaged(damage: &Damage) -> Markup {
+    html! { div.note.bad { span { (damage_words(damage)) } span.detail { (pieces::with_code("`windlass doctor` names all damage.")) } } }
+}
+
+/// Which events cannot be read, and why.
+pub fn damage_words(damage: &Damage) -> String {
+    let Damage { first, last, problem, .. } = damage;
+    match last - first {
+        0 => format!("Event {first} is damaged: {problem}"),
+        _ => format!("Events {first} to {last} are missing"),
     }
 }
 

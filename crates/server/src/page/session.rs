@@ -97,10 +97,7 @@ impl SessionPage {
             if conversation.seq >= view.row.last_seq {
                 continue;
             }
-            let mut feed = reading.coordinator.feed().follow(id, conversation.seq);
-            while let Some(record) = feed.next_committed()? {
-                conversation.apply(&record);
-            }
+            conversation.catch_up(reading.coordinator, id, drop)?;
         }
         Ok(())
     }

@@ -1,8 +1,8 @@
 //! One task: where its time went, its events, what it changed, what it printed, what it hands over.
 
 use maud::{Markup, html};
-use windlass_coordinator::Error;
-use windlass_coordinator::views::{Filter, TaskDetails, TaskView};
+use windlass_coordinator::views::{Filter, TaskView};
+use windlass_coordinator::{Error, JournalEntry};
 use windlass_core::command::TaskResult;
 use windlass_core::event::{Event, Record};
 use windlass_core::id::TaskId;
@@ -61,7 +61,7 @@ pub struct TaskPage {
     at: Option<u64>,
     /// The reader's comments on the changes that are not sent yet.
     comments: String,
-    records: Vec<Record>,
+    journal: Vec<JournalEntry>,
     conversation: Conversation,
 }
 
@@ -75,23 +75,25 @@ impl TaskPage {
             diff_lines: if query.get("whole") == "1" { MAX_DIFF_LINES } else { DIFF_LINES },
             at: query.get("at").parse().ok(),
             comments: String::new(),
-            records: Vec::new(),
+            journal: Vec::new(),
             conversation: Conversation::default(),
         }
     }
 
     fn catch_up(&mut self, reading: &PageSources<'_>) -> Result<(), Error> {
-        let mut feed = reading.coordinator.feed().follow(self.id, self.conversation.seq);
-        while let Some(record) = feed.next_committed()? {
-            self.conversation.apply(&record);
-            self.records.push(record);
-        }
-        Ok(())
+        let Self { conversation, journal, id, .. } = self;
+        conversation.catch_up(reading.coordinator, *id, |entry| journal.push(entry))
+    }
+
+    /// The events that can be read.
+    fn records(&self) -> impl DoubleEndedIterator<Item = &Record> {
+        self.journal.iter().filter_map(JournalEntry::record)
     }
 
     fn tab_content(
         &self,
         reading: &PageSources<'_>,
+        view: &TaskView,
         live: PageContent,
     ) -> Result<PageContent, Error> {
         Ok(match self.tab {
@@ -105,7 +107,7 @@ impl TaskPage {
                 };
                 live.with_fragment(
                     "timeline",
-                    timeline::draw(&timeline::spans(&self.records), look),
+                    timeline::draw(&timeline::spans(self.records()), look),
                 )
             }
             Tab::Events => live.with_list("events", self.events()),
@@ -120,27 +122,72 @@ impl TaskPage {
                 let outputs = reading.coordinator.artifacts().outputs().of(self.id)?;
                 live.with_fragment("outputs", outputs_list(&outputs))
             }
-            Tab::Result => {
-                let details = reading.coordinator.tasks().details(self.id)?;
-                live.with_fragment("result", result(self.id, &details))
+            Tab::Result => live.with_fragment("result", self.result(reading, view)?),
+        })
+    }
+
+    /// What a task hands over. Files are published while it works, long before its result.
+    fn result(&self, reading: &PageSources<'_>, view: &TaskView) -> Result<Markup, Error> {
+        let files = reading.coordinator.artifacts().deliverables().of(self.id)?;
+        let result = self.records().rev().find_map(|record| match &record.event {
+            Event::AgentEnd(result) => Some(&**result),
+            _ => None,
+        });
+        let used = result.map(|result| self.used(reading, view, result)).transpose()?;
+        Ok(html! {
+            @match result {
+                Some(result) => (answer(result)),
+                None => (pieces::nothing("No result yet", html! { "It appears when a segment of the task ends." })),
+            }
+            @for (place, file) in files.iter().enumerate() { (deliverable::draw(self.id, file, &place.to_string())) }
+            @if let Some(plan) = &self.conversation.plan { (session::plan_card(plan)) }
+            @if let Some(used) = used { (used) }
+        })
+    }
+
+    fn used(
+        &self,
+        reading: &PageSources<'_>,
+        view: &TaskView,
+        result: &TaskResult,
+    ) -> Result<Markup, Error> {
+        let cost = reading.coordinator.costs().of(self.id)?.total;
+        let refused = self.conversation.refused_calls();
+        Ok(html! {
+            section.card {
+                h2 { "Used" }
+                dl.facts {
+                    dt { "Steps" } dd { (result.usage.iterations) }
+                    dt { "Tool calls" } dd { (result.usage.tool_calls) @if refused > 0 { ", " (refused) " refused" } }
+                    dt { "Tokens" } dd { (numbers::count(result.usage.total_tokens)) }
+                    dt { "Cached" } dd { (numbers::count(cost.cached_tokens)) }
+                    dt { "Cost" } dd { (pieces::spent(cost.cost_usd, result.usage.total_tokens)) }
+                    dt { "Compactions" } dd { (result.usage.compactions) }
+                    @if let Some(checkpoint) = &view.row.checkpoint_ref { dt { "Last checkpoint" } dd { code { (shown_line(checkpoint)) } } }
+                }
             }
         })
     }
 
     /// The events of the window, and how many there are on either side of it.
     fn events(&self) -> Vec<Fragment> {
-        let wanted = |record: &&Record| !self.failed_only || is_failure(&record.event);
-        let found: Vec<&Record> = self.records.iter().filter(wanted).collect();
+        let wanted = |entry: &&JournalEntry| {
+            !self.failed_only || entry.record().is_none_or(|record| is_failure(&record.event))
+        };
+        let found: Vec<&JournalEntry> = self.journal.iter().filter(wanted).collect();
         let (from, to) = window(&found, self.at);
         let mut fragments = Vec::new();
         if let Some(next) = found[..from].last() {
-            fragments.push(self.more("earlier", from, next.seq));
+            fragments.push(self.more("earlier", from, next.seq()));
         }
-        fragments.extend(
-            found[from..to].iter().map(|one| Fragment::new(format!("e{}", one.seq), event(one))),
-        );
+        fragments.extend(found[from..to].iter().map(|one| match one {
+            JournalEntry::Event(record) => Fragment::new(format!("e{}", record.seq), event(record)),
+            JournalEntry::Damaged(damage) => {
+                Fragment::new(format!("e{}", damage.first), entry::damaged(damage))
+            }
+        }));
         if let Some(next) = found[to..].first() {
-            fragments.push(self.more("later", found.len() - to, next.seq));
+            fragments.push(self.more("later", found.len() - to, next.seq()));
         }
         fragments
     }
@@ -182,9 +229,9 @@ impl TaskPage {
 }
 
 /// Where the events around one begin and end; the newest without one.
-fn window(found: &[&Record], at: Option<u64>) -> (usize, usize) {
+fn window(found: &[&JournalEntry], at: Option<u64>) -> (usize, usize) {
     let to = at.map_or(found.len(), |at| {
-        let behind = found.partition_point(|record| record.seq <= at);
+        let behind = found.partition_point(|entry| entry.seq() <= at);
         (behind + EVENTS / 2).clamp(EVENTS.min(found.len()), found.len())
     });
     (to.saturating_sub(EVENTS), to)
@@ -211,7 +258,7 @@ impl View for TaskPage {
                 let partial = reading.previews.of(self.id);
                 processes::card(view, &self.conversation, partial.as_ref())
             });
-        self.tab_content(reading, live).map(Some)
+        self.tab_content(reading, view, live).map(Some)
     }
 
     fn frame(&self, live: &PageContent) -> Markup {
@@ -274,6 +321,9 @@ fn head(view: &TaskView, conversation: &Conversation, children: &[&TaskView]) ->
                     a href=(format!("/v1/tasks/{}/trace", row.id)) download { "Trace" }
                     @if let Some(parent) = row.parent_id { a href=(format!("/tasks/{parent}")) { "Parent task" } }
                 }
+            }
+            @for damage in conversation.damaged() {
+                p.note.bad { span { (entry::damage_words(damage)) } a href=(format!("/tasks/{}/events?at={1}#e{1}", row.id, damage.first)) { "Its place among the events" } }
             }
             @if !children.is_empty() {
                 p.page-facts { "Sub-agents:"
@@ -364,41 +414,10 @@ fn outputs_list(outputs: &[windlass_coordinator::outputs::CallOutput]) -> Markup
     }
 }
 
-/// What a task hands over. Files are published while it works, long before its result.
-fn result(task: TaskId, details: &TaskDetails) -> Markup {
-    let files = &details.state.files.deliverables;
-    html! {
-        @match &details.result {
-            Some(result) => (answer(result)),
-            None => (pieces::nothing("No result yet", html! { "It appears when a segment of the task ends." })),
-        }
-        @for (place, file) in files.values().enumerate() { (deliverable::draw(task, file, &place.to_string())) }
-        @if let Some(plan) = &details.state.plan { (session::plan_card(plan)) }
-        @if let Some(result) = &details.result { (used(result, details)) }
-    }
-}
-
 fn answer(result: &TaskResult) -> Markup {
     html! {
         @if let Some(text) = &result.final_message { section.card { h2 { "Answer" } (markdown::render(text)) } }
         @if let Some(error) = &result.error_details { (entry::failure(error)) }
-    }
-}
-
-fn used(result: &TaskResult, details: &TaskDetails) -> Markup {
-    html! {
-        section.card {
-            h2 { "Used" }
-            dl.facts {
-                dt { "Steps" } dd { (result.usage.iterations) }
-                dt { "Tool calls" } dd { (result.usage.tool_calls) @if details.refused_calls > 0 { ", " (details.refused_calls) " refused" } }
-                dt { "Tokens" } dd { (numbers::count(result.usage.total_tokens)) }
-                dt { "Cached" } dd { (numbers::count(details.cost.cached_tokens)) }
-                dt { "Cost" } dd { (pieces::spent(details.cost.cost_usd, result.usage.total_tokens)) }
-                dt { "Compactions" } dd { (result.usage.compactions) }
-                @if let Some(checkpoint) = &details.view.row.checkpoint_ref { dt { "Last checkpoint" } dd { code { (shown_line(checkpoint)) } } }
-            }
-        }
     }
 }
 

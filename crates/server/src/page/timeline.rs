@@ -68,9 +68,9 @@ impl Span {
 }
 
 /// What a task did, in the order in which each began.
-pub fn spans(records: &[Record]) -> Vec<Span> {
+pub fn spans<'a>(records: impl Iterator<Item = &'a Record>) -> Vec<Span> {
     let mut builder = TimelineBuilder::default();
-    records.iter().for_each(|record| builder.read(record));
+    records.for_each(|record| builder.read(record));
     builder.spans
 }
 

@@ -21,3 +21,4 @@ mod repeating;
 mod workflows;
 mod tls;
 mod contract;
+mod damage;

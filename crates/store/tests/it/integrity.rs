@@ -6,7 +6,9 @@ use rusqlite::Connection;
 use windlass_core::event::{AgentStart, Event};
 use windlass_core::id::TaskId;
 use windlass_core::message::{ArgumentSchema, Prelude, ToolSpec};
-use windlass_store::{Bookmark, Difference, Error, Level, Options, Store, StreamCursors};
+use windlass_store::{
+    Bookmark, Difference, Error, JournalEntry, Level, Options, Store, StreamCursors,
+};
 
 use crate::world::{World, at, created, reply, request};
 
@@ -166,6 +168,60 @@ async fn a_journal_that_was_cut_or_has_no_checksums_is_refused() {
         let read = store.journal().after(broken, 0, 10).unwrap().len() as u64;
         assert_eq!(seq_of(&store.journal().after(broken, read, 10).unwrap_err()), seq, "{change}");
         assert_eq!(store.journal().after(sound, 5, 10).unwrap(), []);
+    }
+}
+
+/// `Ok` is an event, `Err` the places of what is damaged.
+fn places(store: &Store, task: TaskId, limit: usize) -> Vec<Result<u64, (u64, u64, &'static str)>> {
+    let (mut places, mut after) = (Vec::new(), 0);
+    loop {
+        let page = store.journal().readable(task, after, limit).unwrap();
+        let Some(last) = page.last() else { return places };
+        after = last.seq();
+        places.extend(page.into_iter().map(|entry| match entry {
+            JournalEntry::Event(record) => Ok(record.seq),
+            JournalEntry::Damaged(damage) => Err((damage.first, damage.last, damage.problem)),
+        }));
+    }
+}
+
+/// It is the same for a reader of the whole and for one page by page.
+#[tokio::test]
+async fn damage_is_named_in_its_place_and_hides_nothing_else() {
+    const CHANGED: &str = "it does not match its checksum";
+    const MISSING: &str = "it is missing";
+    for (change, expected) in [
+        (
+            format!("UPDATE journal SET body = '{{}}' WHERE {OF_STREAM} AND seq = 3"),
+            vec![Ok(1), Ok(2), Err((3, 3, CHANGED)), Ok(4), Ok(5)],
+        ),
+        // The checksum of the next one covers it.
+        (
+            format!("DELETE FROM journal WHERE {OF_STREAM} AND seq = 3"),
+            vec![Ok(1), Ok(2), Err((3, 3, MISSING)), Err((4, 4, CHANGED)), Ok(5)],
+        ),
+        (
+            format!("DELETE FROM journal WHERE {OF_STREAM} AND seq IN (1, 2)"),
+            vec![Err((1, 2, MISSING)), Err((3, 3, CHANGED)), Ok(4), Ok(5)],
+        ),
+        (
+            format!("DELETE FROM journal WHERE {OF_STREAM} AND seq >= 4"),
+            vec![Ok(1), Ok(2), Ok(3), Err((4, 5, MISSING))],
+        ),
+        (format!("DELETE FROM journal WHERE {OF_STREAM}"), vec![Err((1, 5, MISSING))]),
+        (
+            format!("UPDATE journal SET hash = NULL WHERE {OF_STREAM}"),
+            vec![Ok(1), Ok(2), Ok(3), Ok(4), Err((5, 5, "it has no checksum"))],
+        ),
+    ] {
+        let world = World::new();
+        let store = world.open();
+        let (broken, sound) = (task(&store).await, task(&store).await);
+        database(&world).execute(&change, [broken.to_string()]).unwrap();
+        for limit in [1, 2, 5, 100] {
+            assert_eq!(places(&store, broken, limit), expected, "{limit}: {change}");
+        }
+        assert_eq!(places(&store, sound, 2), [Ok(1), Ok(2), Ok(3), Ok(4), Ok(5)]);
     }
 }
 

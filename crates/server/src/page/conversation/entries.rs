@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use serde_json::Value;
+use windlass_coordinator::Damage;
 use windlass_core::command::{Deliverable, TaskResult};
 use windlass_core::error::ErrorDetails;
 use windlass_core::event::{LlmResponse, RiskCheck, SubAgentComplete, SubAgentSpawn};
@@ -57,6 +58,8 @@ pub enum Body {
     },
     /// It is done.
     Ended(Box<TaskResult>),
+    /// What stood here cannot be read.
+    Damaged(Damage),
 }
 
 /// Who says something, and as what.
@@ -129,6 +132,7 @@ impl Entry {
         match &self.body {
             Body::Call(call) => call.id.to_string(),
             Body::Question(asking) => asking.question.id.to_string(),
+            Body::Damaged(damage) => format!("damaged-{}-{}", damage.task, damage.first),
             Body::Said { .. }
             | Body::Reply(_)
             | Body::Note { .. }
