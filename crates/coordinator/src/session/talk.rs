@@ -12,7 +12,7 @@ use windlass_core::layout::Site;
 use windlass_core::picture::Picture;
 use windlass_core::session::{Cleared, SessionEvent, SessionState};
 use windlass_core::status::{StatusReason, TaskStatus};
-use windlass_store::{SessionAppend, TaskRow};
+use windlass_store::{Filter, SessionAppend, TaskRow};
 
 use super::{Activity, Session};
 use crate::submit::Share;
@@ -101,7 +101,10 @@ impl Conversation<'_> {
             return Err(Error::EmptyGoal);
         }
         let state = self.session.state()?;
-        let directory = state.created.workspace.clone();
+        let directory = match &state.created.workspace {
+            Some(directory) => Some(directory.clone()),
+            None => self.last_task(&state)?.map(|last| last.workspace),
+        };
         let expanded =
             self.coordinator.agents.expand(directory.as_deref(), &state.axes, &talk.text);
         let expanded =
@@ -170,6 +173,18 @@ impl Conversation<'_> {
             Some(task) => self.coordinator.tasks().get(task),
             None => Ok(None),
         }
+    }
+
+    /// How the last task of its conversation was created, or the last of the session after a `clear`.
+    fn last_task(self, state: &SessionState) -> Result<Option<TaskCreated>, Error> {
+        let store = &self.coordinator.store;
+        let session = Some(self.session.id);
+        let newest = Filter { session, roots: true, limit: Some(1), ..Filter::default() };
+        let last = match state.conversation {
+            Some(task) => Some(task),
+            None => store.tasks().list(&newest)?.first().map(|row| row.id),
+        };
+        Ok(last.map(|task| store.journal().created(task)).transpose()?.flatten())
     }
 
     async fn deliver(self, row: &TaskRow, talk: &Talk) -> Result<Delivery, Error> {
@@ -250,12 +265,16 @@ impl Conversation<'_> {
         task: TaskId,
     ) -> Result<(PathBuf, Site), Error> {
         let places = Workplaces::of(self.coordinator);
-        let Some(directory) = &state.created.workspace else {
-            return Ok((places.make_own(task)?, Site::default()));
+        let (directory, added) = match (&state.created.workspace, self.last_task(state)?) {
+            (Some(directory), _) => (directory.clone(), state.created.added.clone()),
+            // A session that has no directory works where it has worked before.
+            (None, Some(last)) => (last.workspace, last.site.added),
+            (None, None) => return Ok((places.make_own(task)?, Site::default())),
         };
-        let workspace = usable(Path::new(directory))?;
+        places.restore(Path::new(&directory))?;
+        let workspace = usable(Path::new(&directory))?;
         let site = self.coordinator.agents.site(&workspace);
-        let site = Site { added: state.created.added.clone(), ..site };
+        let site = Site { added, ..site };
         let may_meet = talk.share == Share::Allowed || state.axes.work_mode.is_read_only();
         if talk.driver == Driver::Foreground && !may_meet {
             places.check_alone(&workspace, &site)?;

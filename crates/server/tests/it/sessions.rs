@@ -175,3 +175,52 @@ async fn a_repeated_request_has_no_further_effect() {
     assert_eq!(list["schedules"].as_array().unwrap().len(), 1, "{list}");
     world.stop().await;
 }
+
+/// What the agent has made is there for the next message, whether a person chose the directory or not.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_next_message_of_a_session_is_worked_on_in_the_same_directory() {
+    let script = "
+goal: unused
+replies:
+  - write: {path: made.txt, content: once}
+  - say: made it
+  - bash: cat made.txt
+  - say: read it
+  - bash: cat made.txt
+  - say: read it again
+match:
+  - when: afresh
+    bash: cat made.txt
+";
+    let chosen = tempfile::tempdir().unwrap();
+    for workspace in [json!(chosen.path().canonicalize().unwrap()), Value::Null] {
+        let mut world = World::with(Stage::set(script), options()).await;
+        world.serve_tasks();
+        let ended = async |task: &Value| {
+            let path = format!("/v1/tasks/{}", task["task_id"].as_str().unwrap());
+            loop {
+                let (_, view) = answer(world.get(&path)).await;
+                if let Some("done" | "failed") = view["status"].as_str() {
+                    return view;
+                }
+                tokio::task::yield_now().await;
+            }
+        };
+        let goal = json!({ "goal": "make it", "workspace": workspace });
+        let (_, made) = answer(world.post("/v1/tasks", &goal)).await;
+        let first = ended(&made).await;
+        assert!(workspace.is_null() || first["workspace"] == workspace, "{first}");
+        let session = format!("/v1/sessions/{}", made["session_id"].as_str().unwrap());
+        for text in ["read it", "and again"] {
+            let say = world.post(&format!("{session}/messages"), &json!({ "text": text }));
+            let next = ended(&answer(say).await.1).await;
+            assert_eq!(next["workspace"], first["workspace"], "{text}");
+            assert_eq!(next["status"], "done", "{text}: {next}");
+        }
+        // Files stay when a conversation is ended.
+        answer(world.post(&format!("{session}/clear"), &json!({}))).await;
+        let say = world.post(&format!("{session}/messages"), &json!({ "text": "afresh" }));
+        assert_eq!(ended(&answer(say).await.1).await["workspace"], first["workspace"]);
+        world.stop().await;
+    }
+}
