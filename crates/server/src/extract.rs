@@ -89,8 +89,8 @@ fn not_json(error: &serde_json::Error) -> Problem {
         let detail = error.to_string();
         return Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad-fields", detail);
     }
-    let (line, column) = (error.line(), error.column());
-    let detail = format!("the body is not JSON: line {line}, column {column}");
+    // It also says what is JSON but cannot be taken: too many levels, a number that is too large.
+    let detail = format!("the body cannot be read as JSON: {error}");
     Problem::new(StatusCode::BAD_REQUEST, "bad-json", detail)
 }
 

@@ -191,8 +191,14 @@ async fn bodies_that_are_not_what_was_asked_for_are_refused() {
         assert_eq!(got, refused(422, "bad-fields"), "{fields}");
     }
     assert_eq!(problem(raw("{\"goal\":\" \"}".into())).await, refused(422, "empty-text"));
-    let deep = "[".repeat(100_000);
-    assert_eq!(problem(raw(deep.into())).await, refused(400, "bad-json"));
+    // What is JSON and cannot be taken says why.
+    let deep = format!("{}{}", "[".repeat(1000), "]".repeat(1000));
+    for (body, why) in [(deep, "recursion limit"), ("{\"goal\":1e999}".to_owned(), "out of range")]
+    {
+        assert_eq!(problem(raw(body.clone().into())).await, refused(400, "bad-json"), "{why}");
+        let detail = answer(raw(body.into())).await.1["detail"].to_string();
+        assert!(detail.contains(why), "{detail}");
+    }
     let large = format!("{{\"goal\":\"{}\"}}", "x".repeat(5 * 1024 * 1024));
     assert_eq!(problem(raw(large.into())).await, refused(413, "too-large"));
     let goal = |bytes: usize| world.post("/v1/tasks", &json!({ "goal": "x".repeat(bytes) }));
