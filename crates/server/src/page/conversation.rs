@@ -23,7 +23,7 @@ use windlass_core::plan::WorkingPlan;
 use windlass_core::question::Question;
 use windlass_core::status::{StatusReason, TaskStatus};
 
-pub use entries::{Asking, AskingState, Body, Call, Doing, Entry, Process, Saying};
+pub use entries::{Abandoned, Asking, AskingState, Body, Call, Doing, Entry, Process, Saying};
 use entries::{control_words, words};
 
 use super::live::Fragment;
@@ -93,7 +93,7 @@ impl Conversation {
             }
             Event::ToolCall(started) => self.change_call(started.call, |call| {
                 call.started_at = Some(record.at);
-                call.is_abandoned = false;
+                call.abandoned = None;
                 call.arguments = started.arguments.clone();
             }),
             Event::ToolResult(result) => self.call_ended(record, result),
@@ -156,7 +156,7 @@ impl Conversation {
     fn damage(&mut self, damage: &Damage) {
         self.seq = damage.last;
         self.doing = Doing::Nothing;
-        self.abandon_calls();
+        self.abandon_calls(Abandoned::Damaged);
         // When it was is not known, and not shown.
         let at = self.entries.last().map_or(Timestamp::UNIX_EPOCH, |entry| entry.at);
         let body = Body::Damaged(damage.clone());
@@ -223,7 +223,7 @@ impl Conversation {
                 check: None,
                 started_at: None,
                 outcome: None,
-                is_abandoned: false,
+                abandoned: None,
                 duration_ms: 0,
                 answered: None,
             };
@@ -319,13 +319,13 @@ impl Conversation {
         }
     }
 
-    /// No call of a task that has ended is waited for.
-    fn abandon_calls(&mut self) {
+    /// No result is waited for of those calls that have none.
+    fn abandon_calls(&mut self, why: Abandoned) {
         for entry in &mut self.entries {
             if let Body::Call(call) = &mut entry.body
                 && call.outcome.is_none()
             {
-                call.is_abandoned = true;
+                call.abandoned = call.abandoned.or(Some(why));
                 entry.drawn = None;
             }
         }
@@ -334,7 +334,7 @@ impl Conversation {
     fn move_to(&mut self, record: &Record, change: &StatusChanged) {
         self.doing = Doing::Nothing;
         if change.to.is_terminal() {
-            self.abandon_calls();
+            self.abandon_calls(Abandoned::TaskEnded);
         }
         let detail = change.detail.clone();
         match (change.to, change.reason) {

@@ -18,7 +18,7 @@ use windlass_core::shown::{shown, shown_line};
 use windlass_core::tool_name;
 use windlass_term::{numbers, strip_controls, tool_lines};
 
-use super::conversation::{Asking, AskingState, Body, Call, Entry, Saying};
+use super::conversation::{Abandoned, Asking, AskingState, Body, Call, Entry, Saying};
 use super::pieces::{self, Tone};
 use super::question::AskedCall;
 use super::{deliverable, diff, markdown, question};
@@ -208,9 +208,12 @@ fn change_of(call: &Call) -> Option<(&str, usize, usize)> {
 fn call_state(call: &Call) -> (&'static str, Tone) {
     match &call.outcome {
         None if call.is_running() => ("running", Tone::Info),
-        None if !call.is_abandoned => ("waiting", Tone::Quiet),
-        None if call.started_at.is_some() => ("not finished", Tone::Quiet),
-        None => ("not started", Tone::Quiet),
+        None => match (call.abandoned, call.started_at) {
+            (None, _) => ("waiting", Tone::Quiet),
+            (Some(Abandoned::Damaged), _) => ("end not known", Tone::Quiet),
+            (Some(Abandoned::TaskEnded), Some(_)) => ("not finished", Tone::Quiet),
+            (Some(Abandoned::TaskEnded), None) => ("not started", Tone::Quiet),
+        },
         Some(outcome) => match outcome.ending {
             CallEnding::Ok if outcome.exit_code.is_some_and(|code| code != 0) => {
                 ("failed", Tone::Bad)

@@ -107,7 +107,7 @@ impl TaskPage {
                 };
                 live.with_fragment(
                     "timeline",
-                    timeline::draw(&timeline::spans(self.records()), look),
+                    timeline::draw(&timeline::spans(&self.journal), look),
                 )
             }
             Tab::Events => live.with_list("events", self.events()),

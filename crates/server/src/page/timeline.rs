@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use maud::{Markup, html};
+use windlass_coordinator::JournalEntry;
 use windlass_core::event::{Event, Record};
 use windlass_core::id::{CallId, QuestionId, TaskId};
 use windlass_core::outcome::CallEnding;
@@ -59,6 +60,8 @@ pub struct Span {
     /// What was attempted: the same again after a failure is another attempt at it.
     pub what: String,
     pub failed: bool,
+    /// Its end may have stood where the journal is damaged.
+    pub is_cut: bool,
 }
 
 impl Span {
@@ -68,9 +71,14 @@ impl Span {
 }
 
 /// What a task did, in the order in which each began.
-pub fn spans<'a>(records: impl Iterator<Item = &'a Record>) -> Vec<Span> {
+pub fn spans(journal: &[JournalEntry]) -> Vec<Span> {
     let mut builder = TimelineBuilder::default();
-    records.for_each(|record| builder.read(record));
+    for entry in journal {
+        match entry {
+            JournalEntry::Event(record) => builder.read(record),
+            JournalEntry::Damaged(_) => builder.cut(),
+        }
+    }
     builder.spans
 }
 
@@ -90,14 +98,42 @@ impl TimelineBuilder {
     fn open(&mut self, record: &Record, lane: Lane, words: String) -> usize {
         let Record { seq, at, .. } = *record;
         let what = words.clone();
-        self.spans.push(Span { lane, seq, from: at, to: None, words, what, failed: false });
+        self.spans.push(Span {
+            lane,
+            seq,
+            from: at,
+            to: None,
+            words,
+            what,
+            failed: false,
+            is_cut: false,
+        });
         self.spans.len() - 1
     }
 
     fn close(&mut self, index: Option<usize>, at: Timestamp, failed: bool) {
         if let Some(span) = index.and_then(|index| self.spans.get_mut(index)) {
-            span.to = span.to.or(Some(at));
+            span.to = span.to.filter(|_| !span.is_cut).or(Some(at));
+            span.is_cut = false;
             span.failed |= failed;
+        }
+    }
+
+    /// What has begun may have ended where the journal is damaged. It is not said to last, unless its end follows.
+    fn cut(&mut self) {
+        let open = self.request.iter().chain(&self.compaction).chain(&self.parked);
+        let open: Vec<usize> =
+            open.chain(self.calls.values()).chain(self.questions.values()).copied().collect();
+        for index in open {
+            let span = &mut self.spans[index];
+            (span.to, span.is_cut) = (Some(span.from), true);
+        }
+    }
+
+    /// Closes what came to no end that the journal knows.
+    fn lose(&mut self, index: usize, at: Timestamp) {
+        if !self.spans[index].is_cut {
+            self.close(Some(index), at, true);
         }
     }
 
@@ -105,8 +141,9 @@ impl TimelineBuilder {
         let at = record.at;
         match &record.event {
             Event::LlmRequest(request) => {
-                let lost = self.request.take();
-                self.close(lost, at, true);
+                if let Some(lost) = self.request.take() {
+                    self.lose(lost, at);
+                }
                 self.request = Some(self.open(record, Lane::Model, shown_line(&request.model)));
             }
             Event::LlmResponse(response) => {
@@ -172,7 +209,7 @@ impl TimelineBuilder {
         if !self.stands {
             open.extend(self.calls.drain().map(|(_, index)| index));
         }
-        open.into_iter().for_each(|index| self.close(Some(index), at, true));
+        open.into_iter().for_each(|index| self.lose(index, at));
     }
 }
 
@@ -306,6 +343,7 @@ fn row(span: &Span, look: TimelineStyle) -> Markup {
             @if span.failed { span.t-bad { "failed" } }
             span.took {
                 @match (span.to, span.lane) {
+                    (Some(_), _) if span.is_cut => "end not known",
                     (Some(_), _) => (took_alone(span.took(look.now))),
                     (None, Lane::Waiting) => "waiting",
                     (None, Lane::Model | Lane::Tools | Lane::Compaction) => "running",

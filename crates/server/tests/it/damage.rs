@@ -57,7 +57,7 @@ async fn pages_name_a_damaged_event_and_show_everything_else() {
     let named = format!("Event {seq} is damaged: it does not match its checksum");
     let tab = |name: &str| format!("/tasks/{task}/{name}");
     for (path, shown) in [
-        (session, "the final answer"),
+        (session.clone(), "the final answer"),
         (tab("timeline"), "echo the first output"),
         (tab("events"), "agent_end"),
         (tab("changes"), "what I noted"),
@@ -69,6 +69,11 @@ async fn pages_name_a_damaged_event_and_show_everything_else() {
         assert!(page.contains(shown), "{path}: {page}");
         assert!(page.contains(&named), "{path}: {page}");
     }
+    // What the result of the first command was is not known, and nothing else is said of it.
+    assert!(text(&world, &tab("timeline")).await.contains("end not known"));
+    let page = text(&world, &session).await;
+    assert!(page.contains("<span>end not known</span>"), "{page}");
+    assert!(!page.contains("not finished"), "{page}");
     let page = text(&world, &tab("events")).await;
     let place = |seq: u64| page.find(&format!("id=\"e{seq}\"")).unwrap();
     assert!(place(seq - 1) < place(seq) && place(seq) < place(seq + 1), "{page}");

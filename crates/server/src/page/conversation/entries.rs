@@ -70,6 +70,15 @@ pub enum Saying {
     Event,
 }
 
+/// Why nobody waits for the result of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Abandoned {
+    /// Its task has ended without it.
+    TaskEnded,
+    /// What became of it may have stood where the journal is damaged.
+    Damaged,
+}
+
 /// A call and what is known of it.
 #[derive(Clone, Debug)]
 pub struct Call {
@@ -80,8 +89,8 @@ pub struct Call {
     pub check: Option<RiskCheck>,
     pub started_at: Option<Timestamp>,
     pub outcome: Option<Outcome>,
-    /// Whether its task has ended without a result of it.
-    pub is_abandoned: bool,
+    /// Why no result of it is waited for, where none is.
+    pub abandoned: Option<Abandoned>,
     pub duration_ms: u64,
     /// Who was asked, and said what.
     pub answered: Option<Answer>,
@@ -90,7 +99,7 @@ pub struct Call {
 impl Call {
     /// Whether it has started, and may still come to a result.
     pub fn is_running(&self) -> bool {
-        self.started_at.is_some() && self.outcome.is_none() && !self.is_abandoned
+        self.started_at.is_some() && self.outcome.is_none() && self.abandoned.is_none()
     }
 }
 
