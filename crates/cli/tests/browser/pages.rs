@@ -354,3 +354,55 @@ fn the_first_page_is_small() {
     let sum: u64 = sizes.iter().filter_map(|one| one[1].as_u64()).sum();
     assert!((10_000..30 * 1024).contains(&sum), "{sum} bytes: {sizes:?}");
 }
+
+/// What is only there for screen readers takes no room.
+#[test]
+fn a_page_with_little_on_it_does_not_scroll() {
+    let mut desk = Desk::playing("replies: []");
+    let (_context, page) = desk.sign_in();
+    for (width, height) in [(1280, 860), (390, 844)] {
+        page.resize(width, height);
+        desk.go(&page, "/workflows");
+        page.shows("No workflow has run");
+        let more = "document.documentElement.scrollHeight - innerHeight";
+        assert_eq!(page.eval(more), 0, "at {width}");
+    }
+}
+
+#[test]
+fn where_a_setting_comes_from_is_whole_at_every_width() {
+    let mut desk = Desk::playing("replies: []");
+    let path =
+        "/home/somebody/with/a/long/way/to/the/directory/of/their/configuration/config.toml:12";
+    let (_context, page) = desk.sign_in();
+    desk.go(&page, "/settings");
+    page.eval(&format!("document.querySelector('.setting > .chip').textContent = '{path}'; 0"));
+    for width in [1280, 768, 390] {
+        page.resize(width, 844);
+        let misfits = "(([chip, value, row]) => [
+            chip.right > row.right || chip.left < row.left,
+            chip.left < value.right && chip.top < value.bottom && value.top < chip.bottom,
+        ].join())(['.setting > .chip', '.setting > span', '.rows']
+            .map((one) => document.querySelector(one).getBoundingClientRect()))";
+        assert_eq!(page.eval(misfits), "false,false", "cut or on the value at {width}");
+    }
+}
+
+/// The time of another year is the longest.
+#[test]
+fn the_time_of_an_event_stays_in_its_column() {
+    let mut desk = Desk::playing("replies: [{say: done}]");
+    let (_context, page) = desk.sign_in();
+    desk.start(&page, "do it");
+    page.shows("Details");
+    let task = desk.program.task();
+    desk.go(&page, &format!("/tasks/{task}/events"));
+    page.until("document.querySelector('.event time')");
+    page.eval("document.querySelector('.event time').textContent = 'Nov 19, 2025, 11:50 PM'; 0");
+    for width in [1280, 1010, 900, 390] {
+        page.resize(width, 844);
+        let room =
+            "(one => one.scrollWidth - one.clientWidth)(document.querySelector('.event time'))";
+        assert_eq!(page.eval(room), 0, "at {width}");
+    }
+}

@@ -91,7 +91,7 @@ fn the_mode_and_stop_stay_in_sight_at_the_end() {
     let (_context, page) = desk.sign_in();
     desk.start(&page, &"a long goal that takes several lines ".repeat(6));
     page.shows("Thinking");
-    for (width, height) in [(390, 844), (1280, 860)] {
+    for (width, height) in [(390, 844), (768, 1024), (1280, 860)] {
         page.resize(width, height);
         page.eval("scrollTo(0, document.documentElement.scrollHeight)");
         page.until("scrollY > 800");
