@@ -130,6 +130,7 @@ fn a_slash_command_is_answered_on_the_page() {
     page.press("Enter");
     page.until("!document.querySelector('#reply').hidden");
     page.until("document.querySelector('#reply').innerText.trim().length > 0");
+    page.until("document.querySelector('#completions').hidden");
     assert_eq!(desk.program.server.request_count(), 1, "it was not said to the agent");
     // What a command does is read on a phone too, and what stands between backticks is code.
     page.resize(390, 844);

@@ -109,7 +109,14 @@ if (composer) {
     event.preventDefault();
     event.stopImmediatePropagation();
   }, true);
-  const clear = () => { message.value = ""; attached.length = 0; drawAttached(); grow(); saveDraft(); };
+  const clear = () => {
+    message.value = "";
+    attached.length = 0;
+    for (const open of [list, $("#files")]) if (open) show(open, false);
+    drawAttached();
+    grow();
+    saveDraft();
+  };
   // Pictures: chosen, pasted or dropped; made smaller where the server would not take them.
   const attached = [];
   const PICTURES = 10, PICTURE_BYTES = 250_000, PICTURE_SIDE = 1568;
