@@ -5,6 +5,7 @@ use windlass_coordinator::Error;
 use windlass_core::shown::shown_line;
 
 use super::live::PageContent;
+use super::pieces;
 use super::view::{PageSources, View};
 use crate::about::Setting;
 
@@ -40,7 +41,7 @@ fn draw(settings: &[Setting], reading: &PageSources<'_>) -> Markup {
                 @for setting in group {
                     div.row.setting {
                         code { (shown_line(&setting.key)) }
-                        span dir="auto" { (value(setting)) }
+                        span dir="auto" { (drawn_value(setting)) }
                         span.chip.info[setting.source != "default"] { (shown_line(&setting.source)) }
                     }
                 }
@@ -48,6 +49,16 @@ fn draw(settings: &[Setting], reading: &PageSources<'_>) -> Markup {
         }
         h2 { "You" }
         div.rows { div.row.setting { span { "Signed in as" } span { (shown_line(&reading.user.name)) } span.chip { (reading.user.access) } } }
+    }
+}
+
+/// What a default says of others stands between backticks. What a person has set is theirs.
+fn drawn_value(setting: &Setting) -> Markup {
+    let value = value(setting);
+    if setting.source == "default" {
+        pieces::with_code(&value)
+    } else {
+        html! { (value) }
     }
 }
 

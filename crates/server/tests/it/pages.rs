@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use windlass_testkit::Stage;
 
+use windlass_server::{About, Options, Setting};
 use crate::world::{World, answer, options};
 
 async fn page(world: &World, path: &str) -> String {
@@ -17,6 +18,69 @@ fn text<'a>(value: &'a Value, name: &str) -> &'a str {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_an_ended_task_never_started_is_not_said_to_wait() {
+/// A default says in words what holds; what a person has set is shown as it is.
+#[tokio::test]
+async fn code_in_the_default_of_a_setting_is_shown_as_code() {
+    let setting = |value: &str, source: &str| Setting {
+        key: "models.fast".to_owned(),
+        value: value.to_owned(),
+        source: source.to_owned(),
+    };
+    let settings = [setting("as `models.smart`", "default"), setting("a`b`c", "user")];
+    let about = About { settings: settings.into(), ..options().about };
+    let stage = Stage::set("goal: unused\nreplies: [{say: done}]");
+    let world = World::with(stage, Options { about, ..options() }).await;
+    let drawn = page(&world, "/settings").await;
+    assert!(drawn.contains("as <code>models.smart</code>"), "{drawn}");
+    assert!(drawn.contains(">a`b`c<"), "{drawn}");
+}
+
+/// A policy by its directives, each with its sources.
+fn directives(policy: &str) -> BTreeMap<&str, BTreeSet<&str>> {
+    policy
+        .split(';')
+        .filter_map(|one| {
+            let mut words = one.split_whitespace();
+            Some((words.next()?, words.filter(|source| *source != "'none'").collect()))
+        })
+        .collect()
+}
+
+/// What the documentation says a page may do; no page has an exception.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_page_has_the_documented_policy() {
+    let documented = include_str!("../../../../docs/web.md");
+    let policy = documented.split("Browsers enforce this policy:").nth(1).unwrap();
+    let policy = directives(policy.split("```").nth(1).unwrap());
+    let mut world =
+        World::with(Stage::set("goal: unused\nreplies: [{say: done}]"), options()).await;
+    world.serve_tasks();
+    let (_, made) = answer(world.post("/v1/tasks", &json!({ "goal": "say it" }))).await;
+    let (task, session) = (text(&made, "task_id"), text(&made, "session_id"));
+    let lists = ["/", "/inbox", "/tasks", "/schedules", "/workflows", "/plans", "/commitments"];
+    let more = ["/skills", "/cost", "/health", "/settings", "/login", "/nothing"];
+    let mut paths: Vec<String> = lists.iter().chain(&more).map(|&path| path.to_owned()).collect();
+    paths.push(format!("/sessions/{session}"));
+    let tabs = ["timeline", "events", "changes", "outputs", "result"];
+    paths.extend(tabs.iter().map(|tab| format!("/tasks/{task}/{tab}")));
+    for path in paths {
+        let response = world.get(&path).header("accept", "text/html").send().await.unwrap();
+        let media = response.headers()["content-type"].to_str().unwrap();
+        assert!(media.starts_with("text/html"), "{path}: {media}");
+        let policies: Vec<_> =
+            response.headers().get_all("content-security-policy").iter().collect();
+        let [sent] = policies.as_slice() else { panic!("{path}: {policies:?}") };
+        let sent = directives(sent.to_str().unwrap());
+        for (name, sources) in &policy {
+            // The login page may do less.
+            let is_strict = sent.get(name).is_some_and(|sent| sent.is_subset(sources));
+            assert!(is_strict, "{path}: {name}: {sent:?}");
+        }
+        assert_eq!(sent.len(), policy.len(), "{path}: {sent:?}");
+    }
+    world.stop().await;
+}
+
     let script = "
 goal: unused
 replies:
