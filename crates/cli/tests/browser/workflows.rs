@@ -41,6 +41,9 @@ fn a_run_of_a_workflow_is_watched_and_answered_on_its_page() {
     page.click("#runs a", "login");
     page.until("location.pathname.startsWith('/workflows/task_')");
     page.shows("Which way?");
+    // It is the run that asks, and it waits in the words of a task that asks.
+    page.until("document.querySelector('.question-kind').textContent === 'Decision'");
+    page.until("document.querySelector('.page-facts .chip').textContent === 'Waiting for you'");
     page.click(".question .answers button", "left");
     page.shows("exit code 3");
     page.until("document.querySelector('.page-facts .chip').textContent === 'Done'");

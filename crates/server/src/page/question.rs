@@ -45,7 +45,7 @@ pub fn asked(asked: &OpenQuestion) -> Markup {
 pub fn open(question: &Question, call: Option<AskedCall<'_>>) -> Markup {
     html! {
         section.question aria-label=(format!("A question for you: {}", shown_line(first_line(&question.question)))) {
-            p.question-kind { (kind_words(question.kind)) }
+            p.question-kind { (kind_words(question)) }
             p.question-text dir="auto" { (pieces::with_code(&shown(question.question.trim()))) }
             (details(question, call))
             (answers(question))
@@ -76,8 +76,10 @@ fn first_line(text: &str) -> &str {
     text.trim().lines().next().unwrap_or_default()
 }
 
-const fn kind_words(kind: QuestionKind) -> &'static str {
-    match kind {
+fn kind_words(question: &Question) -> &'static str {
+    match question.kind {
+        // What takes no words of one's own is asked by a run of a workflow.
+        QuestionKind::AskUser if question.accepts != AcceptedAnswers::Words => "Decision",
         QuestionKind::AskUser => "The agent asks",
         QuestionKind::Permission => "Permission",
         QuestionKind::Budget => "Budget",

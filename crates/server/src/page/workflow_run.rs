@@ -48,6 +48,7 @@ impl View for WorkflowRunPage {
             PageContent::new(format!("Workflow {}", shown_line(&view.workflow)))
                 .with_fragment("head", html! { (head(&view)) @if let Some(task) = task { div.controls { (session::controls(task)) } } })
                 .with_list("asks", asked.iter().map(ask).collect())
+                .with_fragment("no-steps", html! { @if view.steps.is_empty() { p.hint { "No step has begun yet." } } })
                 .with_list("steps", steps.collect())
                 .with_list("tries", tries.iter().map(|one| Fragment::new(format!("try-{}", one.name), tried(one))).collect())
                 .with_fragment("places", html! { (worktrees(&view.worktrees)) (merges(&view.merges)) }),
@@ -60,6 +61,7 @@ impl View for WorkflowRunPage {
             (live.place("asks"))
             h2 { "Steps" }
             div.rows { (live.place("steps")) }
+            (live.place("no-steps"))
             (live.place("tries"))
             (live.place("places"))
         }

@@ -162,7 +162,9 @@ pub fn status_chip(status: TaskStatus) -> Markup {
 /// Where a run stands: its status, or what that does not say by itself.
 pub fn standing_chip(status: TaskStatus, standing: Standing) -> Markup {
     html! {
-        (status_chip(status))
+        // It waits as a task does that asks, in the same words.
+        @if standing == Standing::Waiting { (pieces::chip(Tone::Warning, "Waiting for you")) }
+        @else { (status_chip(status)) }
         @if let Some(remark) = standing.remark() { (pieces::chip(Tone::Warning, remark)) }
     }
 }
