@@ -331,3 +331,25 @@ fn every_deliverable_has_its_file_before_the_result_too() {
     assert_live_equals_reload(&page);
     assert_eq!(page.complaints(), Vec::<String>::new());
 }
+
+/// What is copied is what was written, not what is drawn of it.
+#[test]
+fn a_reply_is_copied_as_it_was_written() {
+    let mut desk = Desk::playing("replies: [{say: 'It is **done**, see `main.rs`.'}]");
+    let (_context, page) = desk.sign_in();
+    let clipboard = |of_it: &str| {
+        format!(
+            "Object.defineProperty(navigator, 'clipboard', {{ configurable: true, value: {of_it} }}); 0"
+        )
+    };
+    desk.start(&page, "do it");
+    page.shows("It is done");
+    page.eval(&clipboard("{ writeText: async (text) => { window.copied = text; } }"));
+    page.click(".reply button", "Copy");
+    page.shows("Copied");
+    assert_eq!(page.eval("window.copied"), "It is **done**, see `main.rs`.");
+    // A page that is not encrypted, of another machine.
+    page.eval(&clipboard("undefined"));
+    page.click(".reply button", "Copy");
+    page.shows("The browser does not allow it.");
+}

@@ -447,7 +447,12 @@ document.addEventListener("click", (event) => {
     });
   }
   const copy = event.target.closest("[data-copy], [data-copy-from]");
-  if (copy) return void navigator.clipboard?.writeText(copy.dataset.copy ?? $(copy.dataset.copyFrom).textContent).then(() => say("Copied"), () => say("The browser does not allow it."));
+  if (copy) {
+    // A page of another machine that is not encrypted has no clipboard.
+    const text = copy.dataset.copy ?? $(copy.dataset.copyFrom).textContent;
+    const copied = navigator.clipboard?.writeText(text) ?? Promise.reject();
+    return void copied.then(() => say("Copied"), () => say("The browser does not allow it."));
+  }
   const toggle = event.target.closest("[data-toggle-side]");
   if (toggle) {
     const open = $(".session").classList.toggle("show-side");
