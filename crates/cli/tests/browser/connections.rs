@@ -142,3 +142,28 @@ fn the_page_works_under_a_path_of_a_proxy() {
     assert_eq!(outside.collect::<Vec<_>>(), Vec::<&String>::new());
     assert_eq!(page.complaints(), Vec::<String>::new());
 }
+
+/// On a phone a connection may hang before it is one: it is given up in time, and the next one is made.
+#[test]
+fn a_connection_that_hangs_is_given_up_and_made_again() {
+    let gate = Gate::default();
+    let mut desk = Desk::playing("replies: []");
+    desk.program.server.next(Answer::script("say: said after it hung").gated(0, &gate));
+    let (_context, page) = desk.sign_in();
+    // The first two never come to anything, and long waits pass twenty times as fast.
+    page.before_each(
+        "const wait = window.setTimeout, Real = window.EventSource;
+         window.setTimeout = (work, ms, ...more) => wait(work, ms >= 10000 ? ms / 20 : ms, ...more);
+         window.attempts = 0;
+         window.EventSource = function (...how) {
+             return ++window.attempts > 2 ? new Real(...how) : { close() {}, addEventListener() {} };
+         };",
+    );
+    desk.start(&page, GOAL);
+    page.until("window.attempts > 2");
+    page.hides("Disconnected since");
+    gate.open();
+    page.shows("said after it hung");
+    page.shows("Details");
+    assert_live_equals_reload(&page);
+}

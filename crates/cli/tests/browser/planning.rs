@@ -231,6 +231,18 @@ fn messages_wait_are_changed_and_sent_when_the_task_has_ended() {
     let texts = "[...document.querySelectorAll('.queued-text')].map(one => one.innerText).join()";
     assert_eq!(page.eval(texts), "plums,ripe pears");
     assert_eq!(desk.program.server.request_count(), 1, "nothing was sent yet");
+    // A finger reaches each of them on a phone.
+    page.resize(390, 844);
+    let covered =
+        "[...document.querySelectorAll('.queued-actions :is(button, summary)')].filter((one) => {
+        if (!one.checkVisibility()) return false;
+        one.scrollIntoView({ block: 'center' });
+        const { left, right, top, bottom } = one.getBoundingClientRect();
+        const top_most = document.elementFromPoint((left + right) / 2, (top + bottom) / 2);
+        return left < 0 || right > innerWidth || bottom - top < 24 || !one.contains(top_most);
+    }).map((one) => one.innerText).join()";
+    assert_eq!(page.eval(covered), "");
+    assert_eq!(page.eval("document.querySelectorAll('.queued-actions summary').length"), 2);
     gate.open();
     page.shows("third answer");
     page.until("!document.querySelector('.queued')");

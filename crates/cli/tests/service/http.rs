@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
-use std::process::Output;
+use std::process::{Output, Stdio};
 
-use windlass_testkit::ModelServer;
+use windlass_testkit::{Answer, Gate, ModelServer};
 
 use crate::world::{On, Process, World};
 
@@ -61,6 +61,22 @@ fn only_serve_opens_a_socket() {
     assert_eq!(listening(without.id()), 0);
     assert!(without.stop().success() && worker.stop().success() && serve.stop().success());
     assert!(!world.store.dir().root().join("server.url").exists());
+}
+
+/// What works on a goal in the foreground speaks over its standard streams alone.
+#[test]
+fn a_run_in_the_foreground_opens_no_socket() {
+    for args in [&["run", "say it"][..], &["headless", "say it"], &["-p", "say it"]] {
+        let world = world();
+        let gate = Gate::default();
+        world.model.next(Answer::script("say: said").gated(0, &gate));
+        let mut command = world.command(args);
+        let mut run = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        gate.reached_blocking();
+        assert_eq!(listening(run.id()), 0, "{args:?}");
+        gate.open();
+        assert!(run.wait().unwrap().success(), "{args:?}");
+    }
 }
 
 #[test]
@@ -164,7 +180,6 @@ fn an_event_that_is_damaged_hides_none_behind_it() {
     let readable: Vec<_> = ids(&whole).into_iter().filter(|id| *id != damaged).collect();
     assert_eq!(ids(&rest), readable);
     assert!(ends(&get(&format!("/v1/tasks/{task}/trace"))));
-    // An export has everything or says why not.
     let session = made["session_id"].as_str().unwrap();
     let exported = get(&format!("/v1/sessions/{session}/export"));
     assert!(exported.contains("\"event_type\":\"damaged\"") && ends(&exported), "{exported}");

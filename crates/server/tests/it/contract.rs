@@ -126,6 +126,45 @@ async fn every_answer_with_a_tag_is_described_with_its_304() {
     world.stop().await;
 }
 
+/// Whatever a link leads to, it changes nothing: neither what can be read nor what can only be changed.
+#[tokio::test(flavor = "multi_thread")]
+async fn reading_any_address_changes_nothing() {
+    let mut world = World::with(
+        Stage::set("goal: unused\nreplies: [{ask_user: {question: go on?}}]"),
+        options(),
+    )
+    .await;
+    world.serve_tasks();
+    let (_, made) = answer(world.post("/v1/tasks", &serde_json::json!({ "goal": "x" }))).await;
+    let questions = loop {
+        let (_, found) = answer(world.get("/v1/questions")).await;
+        if found["questions"].as_array().is_some_and(|found| !found.is_empty()) {
+            break found;
+        }
+        tokio::task::yield_now().await;
+    };
+    let id = |from: &Value, name: &str| from[name].as_str().unwrap().to_owned();
+    let (task, session) = (id(&made, "task_id"), id(&made, "session_id"));
+    let question = id(&questions["questions"][0], "question_id");
+    let end = world.coordinator().feed().end().unwrap();
+    let (_, api) = answer(world.get("/openapi.json")).await;
+    let mut refused = 0;
+    for (path, methods) in api["paths"].as_object().unwrap() {
+        let place = path.replace("{task_id}", &task).replace("{session_id}", &session);
+        let place = place.replace("{question_id}", &question);
+        for place in [place.clone(), format!("{place}?goal=x&text=x&answer=yes")] {
+            let (status, said) = answer(world.get(&place)).await;
+            assert!(!methods["get"].is_null() || status == 405, "{place}: {status} {said}");
+            refused += usize::from(status == 405);
+        }
+    }
+    assert!(refused > 40, "{refused}");
+    assert_eq!(world.coordinator().feed().end().unwrap(), end);
+    let (_, list) = answer(world.get("/v1/questions")).await;
+    assert_eq!(list["questions"][0]["state"], "open", "{list}");
+    world.stop().await;
+}
+
 #[tokio::test]
 async fn the_description_names_every_route_and_what_it_refuses() {
     let world = World::new().await;

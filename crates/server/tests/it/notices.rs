@@ -109,6 +109,26 @@ async fn a_question_that_stays_open_is_told_once_and_names_the_task() {
     jobs.shutdown().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_sub_agent_asks_is_told_like_a_question_of_its_task() {
+    let mut jobs = tokio::task::JoinSet::new();
+    let mut receiver = Receiver::start(&mut jobs).await;
+    let script = "
+goal: unused
+replies: [{spawn_agent: {task: look closer, label: looker}}, {say: done}]
+match:
+  - task: look closer
+    replies: [{ask_user: {question: which?}}]
+";
+    let world = world_in_sight(script, receiver.options(Duration::ZERO)).await;
+    world.submit("tidy up").await;
+    asked(&world, 1).await;
+    look_away(&world);
+    let notice = receiver.next().await.1;
+    assert!(notice.ends_with(": asks you something"), "{notice}");
+    jobs.shutdown().await;
+}
+
 /// A world whose owner has a page in sight until its clock is set again, however long the test takes.
 async fn world_in_sight(script: &str, options: Options) -> World {
     let stage = Stage::set(script);

@@ -1,9 +1,11 @@
 //! What pages say, as the server draws them.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::{Value, json};
+use windlass_server::{About, Options, Setting};
 use windlass_testkit::Stage;
 
-use windlass_server::{About, Options, Setting};
 use crate::world::{World, answer, options};
 
 async fn page(world: &World, path: &str) -> String {
@@ -16,8 +18,6 @@ fn text<'a>(value: &'a Value, name: &str) -> &'a str {
     value[name].as_str().unwrap_or_else(|| panic!("no `{name}` in {value}"))
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_an_ended_task_never_started_is_not_said_to_wait() {
 /// A default says in words what holds; what a person has set is shown as it is.
 #[tokio::test]
 async fn code_in_the_default_of_a_setting_is_shown_as_code() {
@@ -81,6 +81,8 @@ async fn every_page_has_the_documented_policy() {
     world.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_an_ended_task_never_started_is_not_said_to_wait() {
     let script = "
 goal: unused
 replies:

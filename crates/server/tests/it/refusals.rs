@@ -32,6 +32,24 @@ async fn nobody_is_answered_without_a_token() {
     );
 }
 
+/// Addresses are kept in logs and histories, and are sent to others.
+#[tokio::test]
+async fn a_token_or_code_in_an_address_signs_nobody_in() {
+    let world = World::new().await;
+    let (token, code) = (world.token(), world.link.split_once('#').unwrap().1);
+    for name in ["token", "access_token", "api_key", "code", "ticket"] {
+        for secret in [token.as_str(), code] {
+            let sent = world.anonymous(Method::GET, &format!("/v1/tasks?{name}={secret}"));
+            assert_eq!(problem(sent).await, refused(401, "not-signed-in"), "{name}");
+            let login = world.anonymous(Method::GET, &format!("/login?{name}={secret}"));
+            let response = login.send().await.unwrap();
+            assert!(!response.headers().contains_key("set-cookie"), "{name}");
+        }
+    }
+    // The code is not used up by that.
+    world.cookie().await;
+}
+
 #[tokio::test]
 async fn wrong_tokens_are_refused_and_then_slowed_down() {
     let world = World::new().await;
@@ -87,9 +105,20 @@ async fn a_request_under_another_name_is_not_for_us() {
     for host in ["evil.example", "evil.example:80", "localhost", "127.0.0.1", "localhost:1"] {
         assert_eq!(problem(named(host)).await, refused(421, "foreign-host"), "{host}");
     }
-    // Also where nobody needs to sign in.
-    let health = world.anonymous(Method::GET, "/healthz").header("host", "evil.example");
-    assert_eq!(problem(health).await.0, 421);
+    // Also where nobody needs to sign in, and where there is nothing.
+    for path in ["/healthz", "/login", "/nothing"] {
+        let other = world.anonymous(Method::GET, path).header("host", "evil.example");
+        assert_eq!(problem(other).await, refused(421, "foreign-host"), "{path}");
+    }
+    // To a browser whose name server was lied to, the page and its server have one name.
+    let cookie = world.cookie().await;
+    for origin in [Some("http://evil.example"), None] {
+        let post = world.anonymous(Method::POST, "/v1/tasks").header("host", "evil.example");
+        let post = post.header("cookie", &cookie).header("x-windlass", "1");
+        let post = origin.into_iter().fold(post, |post, origin| post.header("origin", origin));
+        let got = problem(post.json(&json!({ "goal": "x" }))).await;
+        assert_eq!(got, refused(421, "foreign-host"), "{origin:?}");
+    }
     assert_eq!(answer(named(&format!("localhost:{port}"))).await.0, 200);
 }
 
