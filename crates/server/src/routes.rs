@@ -58,7 +58,7 @@ async fn nothing_here(
         && !uri.path().starts_with("/v1/")
         && accepted.is_some_and(|accepted| accepted.contains("text/html"));
     if wants_page {
-        return page::nothing_here(&state, uri.path(), &user);
+        return page::nothing_here(&state, uri.path(), &user).await;
     }
     let detail = format!("there is nothing at `{}`", uri.path());
     Problem::not_found("unknown-path", detail).into_response()

@@ -50,6 +50,7 @@ use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{get, put};
 use maud::{Markup, html};
 use serde::Deserialize;
+use windlass_coordinator::Error;
 
 pub use drafts::Drafts;
 pub use previews::Previews;
@@ -61,6 +62,7 @@ use crate::problem::Problem;
 use crate::state::AppState;
 use drafts::Purpose;
 use live::PageContent;
+use view::{PageSources, View};
 
 /// The addresses of pages; [`view::of`] knows what each shows.
 const PAGES: &[&str] = &[
@@ -103,13 +105,13 @@ pub fn routes() -> Router<AppState> {
 async fn show(State(state): State<AppState>, user: User, uri: Uri) -> Response {
     let address = uri.path_and_query().map_or("/", |address| address.as_str());
     let Some(view) = view::of(uri.path(), uri.query().unwrap_or_default()) else {
-        return nothing_here(&state, address, &user);
+        return nothing_here(&state, address, &user).await;
     };
     let (view, live) = match stream::draw(&state, &user, view).await {
         Ok(drawn) => drawn,
         Err(problem) => return not_drawn(&state, address, &user, &problem),
     };
-    let Some(live) = live else { return nothing_here(&state, address, &user) };
+    let Some(live) = live else { return nothing_here(&state, address, &user).await };
     let frame = view.frame(&live);
     page(&state, StatusCode::OK, &layout::page(&state, address, &user, &live, &frame))
 }
@@ -125,11 +127,26 @@ fn not_drawn(state: &AppState, address: &str, user: &User, problem: &Problem) ->
     page(state, problem.code(), &layout::page(state, address, user, &live, &content))
 }
 
-pub fn nothing_here(state: &AppState, address: &str, user: &User) -> Response {
-    let live = PageContent::new("Not found");
-    let words = html! { "It may have been removed, or belong to somebody else. " a href="/tasks" { "See all tasks" } };
-    let content = pieces::nothing("There is nothing here", words);
+/// The page of an address that leads to nothing. It has what every page has, such as how many questions are open.
+pub async fn nothing_here(state: &AppState, address: &str, user: &User) -> Response {
+    let drawn = stream::draw(state, user, Box::new(NothingHere)).await;
+    let live = drawn.ok().and_then(|(_, live)| live);
+    let live = live.unwrap_or_else(|| PageContent::new("Not found"));
+    let content = NothingHere.frame(&live);
     page(state, StatusCode::NOT_FOUND, &layout::page(state, address, user, &live, &content))
+}
+
+struct NothingHere;
+
+impl View for NothingHere {
+    fn content(&mut self, _: &PageSources<'_>) -> Result<Option<PageContent>, Error> {
+        Ok(Some(PageContent::new("Not found")))
+    }
+
+    fn frame(&self, _: &PageContent) -> Markup {
+        let words = html! { "It may have been removed, or belong to somebody else. " a href="/tasks" { "See all tasks" } };
+        pieces::nothing("There is nothing here", words)
+    }
 }
 
 fn page(state: &AppState, status: StatusCode, markup: &Markup) -> Response {

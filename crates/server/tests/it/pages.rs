@@ -178,3 +178,23 @@ async fn a_session_of_many_tasks_says_that_it_names_the_newest() {
     let drawn = page(&world, &format!("/sessions/{session}")).await;
     assert!(drawn.contains("The newest 20 are shown."), "{drawn}");
 }
+
+/// An address that leads to nothing does not look as if nothing waited.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_of_nothing_counts_the_open_questions_too() {
+    let script = "goal: unused\nreplies: [{ask_user: {question: 'go on?'}}]";
+    let mut world = World::with(Stage::set(script), options()).await;
+    world.serve_tasks();
+    world.submit("ask").await;
+    while answer(world.get("/v1/questions")).await.1["questions"] == json!([]) {
+        tokio::task::yield_now().await;
+    }
+    for path in ["/nothing", "/tasks/task_01M7V3RN0TFMTTPN4DG665QTNB", "/workflows/x"] {
+        let asked = world.get(path).header("accept", "text/html");
+        let (status, drawn) = answer(asked).await;
+        let drawn = drawn.as_str().unwrap();
+        assert!(status == 404 && drawn.contains("data-count=\"1\""), "{path}: {drawn}");
+        assert!(drawn.contains("<title>Not found"), "{path}: {drawn}");
+    }
+    world.stop().await;
+}
