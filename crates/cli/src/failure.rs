@@ -231,8 +231,9 @@ fn hint(error: &Coordinated) -> String {
         Coordinated::BadSchedule { .. } => "see `windlass schedule add --help`".into(),
         Coordinated::ScheduleEnded { .. } => "see `windlass schedule list`".into(),
         Coordinated::Bus(_) => "check that Redis runs and that `REDIS_URL` names it".into(),
+        Coordinated::Agent(windlass_agent::Error::Store(error)) => store_hint(error),
         Coordinated::Agent(_) => {
-            "the task is kept as it is; see its state with `windlass show`".into()
+            "the task is kept as it is; `windlass doctor` names what is damaged".into()
         }
         Coordinated::Job(_) => {
             "this is a bug in windlass; start it again, and the task resumes".into()

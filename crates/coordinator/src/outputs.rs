@@ -46,8 +46,10 @@ impl Outputs<'_> {
     /// The tasks whose commands are those of a task: itself, and all that work for it where it is a run of a workflow, the
     /// oldest first.
     pub fn tasks_of(self, task: TaskId) -> Result<Vec<TaskId>, Error> {
-        let created = self.coordinator.tasks().state(task)?.created;
-        if !matches!(created.workflow.as_deref(), Some(WorkflowPart::Run(_))) {
+        let journal = self.coordinator.tasks().readable_journal(task)?;
+        let created = journal.first().and_then(|record| record.event.created());
+        let part = created.and_then(|created| created.workflow.as_deref());
+        if !matches!(part, Some(WorkflowPart::Run(_))) {
             return Ok(vec![task]);
         }
         let filter = Filter { root: Some(task), ..Filter::default() };

@@ -48,6 +48,10 @@ fn a_broken_event_is_named_and_other_tasks_continue() {
 
     let refused = program.windlass(&["events", &broken]).expect(2).stderr;
     assert!(refused.contains(&format!("event 1 of `{broken}` is damaged")), "{refused}");
+    // What is advised is not refused for the same reason, and what the other events say is shown.
+    let refused = program.windlass(&["show", &broken]).expect(2).stderr;
+    assert!(refused.contains("hint: `windlass doctor` names every damaged task"), "{refused}");
+    program.windlass(&["logs", &broken]).expect(0);
     let sound = program.windlass(&["doctor", "--json"]).stdout;
     assert!(sound.contains(&format!("event 1 of `{broken}` is damaged")), "{sound}");
     program.windlass(&["events", other["task_id"].as_str().unwrap()]).expect(0);
