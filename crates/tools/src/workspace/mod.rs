@@ -11,6 +11,7 @@ pub mod checkpoint;
 pub mod git_status;
 mod commits;
 mod content;
+mod hidden;
 mod layout;
 mod protect;
 pub mod repository;
@@ -38,6 +39,7 @@ pub(crate) use commits::CommitReader;
 pub(crate) use content::read_bounded;
 pub use content::{MAX_HASHED_BYTES, OpenFile, content_hash};
 pub use error::{Error, OpenError};
+use hidden::HiddenPlaces;
 pub use layout::OwnFiles;
 pub use protect::{FileKind, Purpose};
 pub(crate) use rule_guard::RuleGuard;
@@ -246,40 +248,9 @@ impl Workspace {
             .is_ok_and(|spot| spot.file_type == Some(FileType::Directory))
     }
 
-    fn refuse_hidden(&self, parts: &[&str], asked: &str) -> Result<(), Error> {
-        let hidden = self.hidden.iter().any(|names| {
-            parts.len() >= names.len()
-                && names.iter().zip(parts).all(|(name, part)| name.eq_ignore_ascii_case(part))
-        });
-        if hidden || self.is_moved(parts) {
-            let why = "it is windlass's own data or configuration";
-            return Err(Error::Hidden { path: asked.to_owned(), why });
-        }
-        Ok(())
-    }
-
-    /// The same for everything on the way to a path.
-    fn refuse_below_hidden(&self, parts: &[&str], asked: &str) -> Result<(), Error> {
-        // Names are compared from the top; only what was moved has to be looked for on the way.
-        let first = if self.hidden_files.is_empty() { parts.len() } else { 0 };
-        (first..=parts.len()).try_for_each(|end| self.refuse_hidden(&parts[..end], asked))
-    }
-
-    /// Whether this is what is hidden, at another path than before.
-    fn is_moved(&self, parts: &[&str]) -> bool {
-        !self.hidden_files.is_empty()
-            && !parts.is_empty()
-            && identity(&self.real.join(parts.join("/")))
-                .is_some_and(|found| self.hidden_files.contains(&found))
-    }
-
-    /// The same for a path in full, in a directory that was added.
-    fn refuse_hidden_path(&self, path: &str) -> Result<(), Error> {
-        if self.places.hidden.iter().any(|hidden| Path::new(path).starts_with(hidden)) {
-            let why = "it is windlass's own data or configuration";
-            return Err(Error::Hidden { path: path.to_owned(), why });
-        }
-        Ok(())
+    /// What agents do not see of it.
+    fn hidden_places(&self) -> HiddenPlaces<'_> {
+        HiddenPlaces { workspace: self }
     }
 }
 

@@ -341,7 +341,7 @@ impl<'w> RuleFiles<'w> {
             let is_at = |kept: &&str| path.strip_suffix(*kept).is_some_and(is_directory_prefix);
             NO_RULES.iter().any(is_at)
         };
-        (depth == 1 && is_kept()) || self.workspace.refuse_hidden(&parts, path).is_err()
+        (depth == 1 && is_kept()) || self.workspace.hidden_places().refuse(&parts, path).is_err()
     }
 
     /// The directory that a path is in, and its name there.

@@ -224,7 +224,7 @@ impl Scan<'_> {
         let inner = join(here.inner, name);
         let is_directory = kind == FileType::Directory;
         let is_hidden = matches!(self.place, Root::Added(_))
-            && self.workspace.refuse_hidden_path(&path).is_err();
+            && self.workspace.hidden_places().refuse_full(&path).is_err();
         if is_hidden || self.is_left_out(name, &inner, is_directory) {
             return ControlFlow::Continue(());
         }
@@ -290,7 +290,7 @@ impl Scan<'_> {
             return false;
         }
         let parts: Vec<_> = path.split('/').collect();
-        self.workspace.refuse_hidden(&parts, path).is_err()
+        self.workspace.hidden_places().refuse(&parts, path).is_err()
             || (!self.shown.ignored && self.is_ignored(path, is_directory))
     }
 

@@ -220,11 +220,11 @@ impl Search<'_> {
         }
         if !self.is_main {
             let path = format!("{}/{inner}", self.top);
-            return self.workspace.refuse_hidden_path(&path).is_err();
+            return self.workspace.hidden_places().refuse_full(&path).is_err();
         }
         let owner = self.workspace.layout().ownership(&parts);
         matches!(owner, Ownership::This { .. } | Ownership::TaskDirectory)
             || inner == IGNORE_FILE.0
-            || self.workspace.refuse_hidden(&parts, inner).is_err()
+            || self.workspace.hidden_places().refuse(&parts, inner).is_err()
     }
 }

@@ -335,8 +335,8 @@ impl Walk<'_> {
         let shown = workspace.shown_path(place, &parts);
         let spot = Spot { place, directory, name, file_type, parts, shown };
         match place {
-            Root::Workspace => workspace.refuse_below_hidden(&spot.parts(), asked)?,
-            Root::Added(_) => workspace.refuse_hidden_path(&spot.shown)?,
+            Root::Workspace => workspace.hidden_places().refuse_on_the_way(&spot.parts(), asked)?,
+            Root::Added(_) => workspace.hidden_places().refuse_full(&spot.shown)?,
             Root::Skills | Root::Trace => {}
         }
         Ok(spot)
@@ -375,7 +375,7 @@ impl Workspace {
         match place {
             Root::Workspace => {
                 protect::writable(parts, purpose, &self.places.layout)?;
-                self.refuse_hidden(parts, asked)
+                self.hidden_places().refuse(parts, asked)
             }
             Root::Added(number) => match self.places.added.get(number) {
                 Some(added) if added.writable => protect::refuse_git(parts, || asked.to_owned()),
