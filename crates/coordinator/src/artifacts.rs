@@ -35,7 +35,7 @@ impl<'a> Artifacts<'a> {
 
     /// Every compaction of a task, oldest first: where what it dropped can be read.
     pub fn compactions(self, task: TaskId) -> Result<Vec<Compaction>, Error> {
-        let records = self.coordinator.tasks().journal(task)?;
+        let records = self.coordinator.journals().of(task)?;
         let found = records.into_iter().filter_map(|record| match record.event {
             Event::CompactionEnd(end) => Some(Compaction { at: record.at, end }),
             _ => None,

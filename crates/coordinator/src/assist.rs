@@ -44,8 +44,8 @@ pub struct Assistance {
 impl Assist<'_> {
     /// The prompt for the next decision of a task. Nothing is asked.
     pub fn prompt(self, task: TaskId) -> Result<String, Error> {
-        let tasks = self.coordinator.tasks();
-        Ok(fill(&tasks.state(task)?, &tasks.journal(task)?))
+        let state = self.coordinator.tasks().state(task)?;
+        Ok(fill(&state, &self.coordinator.journals().of(task)?))
     }
 
     /// The same, answered by the fast model where the user's configuration says so.

@@ -82,7 +82,7 @@ impl Changes<'_> {
         let mut changes = Vec::new();
         for task in self.coordinator.tasks().at_or_below(task)? {
             let mut started: BTreeMap<CallId, FileChange> = BTreeMap::new();
-            for record in self.coordinator.tasks().readable_journal(task)? {
+            for record in self.coordinator.journals().readable(task)? {
                 match record.event {
                     Event::ToolCall(call) => {
                         if let Recovery::Verify { change, .. } = call.recovery {

@@ -67,14 +67,14 @@ impl Costs<'_> {
     pub fn of(self, task: TaskId) -> Result<CostReport, Error> {
         let mut report = CostReport::default();
         for id in self.coordinator.tasks().at_or_below(task)? {
-            let tasks = self.coordinator.tasks();
-            match tasks.sound_history(id)? {
+            let journals = self.coordinator.journals();
+            match journals.sound_history(id)? {
                 Some(history) => {
                     history.records().iter().for_each(|record| report.add(record));
                     report.add_lost(id, history.state());
                 }
                 // What is known of a damaged one.
-                None => tasks.readable_journal(id)?.iter().for_each(|record| report.add(record)),
+                None => journals.readable(id)?.iter().for_each(|record| report.add(record)),
             }
         }
         report.turns.retain(|turn| turn.task == task);

@@ -6,6 +6,7 @@
 //! own: `coordinator.tasks().submit(..)`, `coordinator.inbox().answer(..)`.
 
 mod tasks;
+mod journals;
 mod submit;
 mod workplaces;
 mod follow_up;
@@ -90,6 +91,7 @@ pub use feed::{
 pub use follow_up::{FollowUp, InDirectory};
 pub use health::Health;
 pub use inbox::{Inbox, QuestionOutcome};
+pub use journals::Journals;
 pub use lease::Lease;
 pub use limits::CoordinatorLimits;
 pub use memories::Memories;
@@ -179,6 +181,11 @@ impl Coordinator {
     /// Goals and what became of them.
     pub fn tasks(&self) -> Tasks<'_> {
         Tasks { coordinator: self }
+    }
+
+    /// What tasks have done, event by event.
+    pub fn journals(&self) -> Journals<'_> {
+        Journals { coordinator: self }
     }
 
     /// What people are asked.

@@ -83,7 +83,7 @@ impl Memories<'_> {
     /// The newest notes that a task has saved.
     fn notes(self, task: TaskId) -> Result<Vec<(String, String)>, Error> {
         let mut notes = Vec::new();
-        for record in self.coordinator.tasks().journal(task)?.into_iter().rev() {
+        for record in self.coordinator.journals().of(task)?.into_iter().rev() {
             let Event::ToolCall(call) = record.event else { continue };
             let text = |field: &str| call.arguments.get(field)?.as_str().map(str::to_owned);
             if call.tool == tool_name::SAVE_MEMO && notes.len() < MAX_NOTES {

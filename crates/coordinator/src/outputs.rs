@@ -46,7 +46,7 @@ impl Outputs<'_> {
     /// The tasks whose commands are those of a task: itself, and all that work for it where it is a run of a workflow, the
     /// oldest first.
     pub fn tasks_of(self, task: TaskId) -> Result<Vec<TaskId>, Error> {
-        let journal = self.coordinator.tasks().readable_journal(task)?;
+        let journal = self.coordinator.journals().readable(task)?;
         let created = journal.first().and_then(|record| record.event.created());
         let part = created.and_then(|created| created.workflow.as_deref());
         if !matches!(part, Some(WorkflowPart::Run(_))) {
@@ -60,7 +60,7 @@ impl Outputs<'_> {
     /// What other programs have printed: the one that works on this task, and those of the steps of a run.
     pub fn of_programs(self, task: TaskId) -> Result<Vec<ProgramOutput>, Error> {
         let mut tasks = vec![task];
-        for record in self.coordinator.tasks().readable_journal(task)? {
+        for record in self.coordinator.journals().readable(task)? {
             if let Event::WorkflowStepStarted(step) = record.event {
                 tasks.extend(step.task);
             }
@@ -74,7 +74,7 @@ impl Outputs<'_> {
 
     fn of_program(self, task: TaskId) -> Result<Option<ProgramOutput>, Error> {
         let mut found = None;
-        for record in self.coordinator.tasks().readable_journal(task)? {
+        for record in self.coordinator.journals().readable(task)? {
             match (record.event, &mut found) {
                 (Event::TaskCreated(created), _) => {
                     if let Some(WorkflowPart::Program { step, runner, .. }) =
@@ -108,7 +108,7 @@ impl Outputs<'_> {
         let mut found: Vec<CallOutput> = Vec::new();
         let mut places: BTreeMap<CallId, usize> = BTreeMap::new();
         let mut is_behind = after.is_some();
-        for record in self.coordinator.tasks().readable_journal(task)? {
+        for record in self.coordinator.journals().readable(task)? {
             match record.event {
                 Event::ToolCall(call) if is_behind => is_behind = after != Some(call.call),
                 Event::ToolCall(_) if found.len() >= limit => {}

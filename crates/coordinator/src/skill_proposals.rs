@@ -179,7 +179,7 @@ impl SkillProposals<'_> {
             return Ok(None);
         }
         let project = created.boundary().to_owned();
-        let evidence = gather(&self.coordinator.tasks().journal(state.id())?);
+        let evidence = gather(&self.coordinator.journals().of(state.id())?);
         let (store, now) = (&self.coordinator.store, self.coordinator.now());
         store.skill_proposals().record(now, project.clone(), state.id(), evidence).await?;
         let repeated = store.skill_proposals().recurrences(&project, MIN_TASKS)?;

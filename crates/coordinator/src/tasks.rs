@@ -10,7 +10,7 @@ use windlass_core::event::{Event, Record, StatusChanged};
 use windlass_core::id::{SessionId, TaskId};
 use windlass_core::state::TaskState;
 use windlass_core::status::{StatusReason, TaskStatus};
-use windlass_store::{Filter, JournalEntry, Level, TaskOrigin, TaskRow};
+use windlass_store::{Filter, Level, TaskOrigin, TaskRow};
 
 use crate::views::{Attendance, TaskDetails, TaskView};
 use crate::{Coordinator, Error, views};
@@ -82,37 +82,9 @@ impl<'a> Tasks<'a> {
         views::task::details(self.coordinator, task)
     }
 
-    /// Every event of a task.
-    pub fn journal(self, task: TaskId) -> Result<Vec<Record>, Error> {
-        Ok(self.coordinator.store.journal().of(task)?)
-    }
-
-    /// Every event of a task that can be read. It is for lists of what a task has done: `doctor`, a task's page and an
-    /// export name those that cannot.
-    pub fn readable_journal(self, task: TaskId) -> Result<Vec<Record>, Error> {
-        let entries = self.coordinator.store.journal().readable(task, 0, usize::MAX)?;
-        Ok(entries.into_iter().filter_map(JournalEntry::into_record).collect())
-    }
-
     /// A task's state, folded from its journal.
     pub fn state(self, task: TaskId) -> Result<TaskState, Error> {
         Ok(History::read(&self.coordinator.store, task)?.into_state())
-    }
-
-    /// Its journal and state for lists of many tasks; `None` where the journal is damaged, so that the others are shown.
-    pub(crate) fn sound_history(self, task: TaskId) -> Result<Option<History>, Error> {
-        use windlass_agent::Error::Store as OfStore;
-        use windlass_store::Error::{DamagedEvent, Unreadable};
-        match History::read(&self.coordinator.store, task) {
-            Ok(history) => Ok(Some(history)),
-            Err(OfStore(DamagedEvent { .. } | Unreadable { .. })) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// The state alone, or `None` in the same case.
-    pub(crate) fn sound_state(self, task: TaskId) -> Result<Option<TaskState>, Error> {
-        Ok(self.sound_history(task)?.map(History::into_state))
     }
 
     /// What the last segment of a task handed back.
@@ -127,7 +99,7 @@ impl<'a> Tasks<'a> {
     /// The event that ended a task's last segment.
     pub fn last_end(self, task: TaskId) -> Result<Option<Record>, Error> {
         let is_end = |record: &Record| matches!(record.event, Event::AgentEnd(_));
-        Ok(self.journal(task)?.into_iter().rev().find(is_end))
+        Ok(self.coordinator.journals().of(task)?.into_iter().rev().find(is_end))
     }
 
     /// The task that a person talks to: itself, or the one at the top of its tree.

@@ -243,7 +243,7 @@ impl Workflows<'_> {
 
     /// Gives a loop that has used up its rounds more of them, as an answer to its question.
     pub async fn add_rounds(self, run: TaskId, count: u32, by: &str) -> Result<(), Error> {
-        let records = self.coordinator.tasks().journal(run)?;
+        let records = self.coordinator.journals().of(run)?;
         let state = RunState::fold(records.iter().map(|record| &record.event));
         let ended = state.steps().filter_map(|(_, step)| step.ended.as_ref());
         let is_open = |ended: &&StepEnded| {

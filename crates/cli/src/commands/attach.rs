@@ -73,7 +73,7 @@ pub(super) async fn follow(
 ) -> Result<u8, Failure> {
     let tasks = app.coordinator.tasks();
     let mut interrupts = Interrupts::listen().context("Ctrl-C cannot be listened for")?;
-    let records = tasks.journal(task)?;
+    let records = app.coordinator.journals().of(task)?;
     let (before, recent) = records.split_at(records.len().saturating_sub(recent).max(1));
     let folded = TaskState::fold(before.iter().map(|record| (record.at, &record.event)));
     let state = folded.ok().flatten().map_or_else(|| tasks.state(task), Ok)?;

@@ -38,7 +38,7 @@ pub(super) fn trace(app: &AppContext, args: &Trace) -> Result<u8, Failure> {
         out(&shown_path(&coordinator.storage().trace_file(task)?));
         return Ok(0);
     }
-    for record in coordinator.tasks().journal(task)? {
+    for record in coordinator.journals().of(task)? {
         out_json(&windlass_coordinator::trace::entry(&record));
     }
     Ok(0)

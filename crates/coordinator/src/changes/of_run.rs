@@ -31,7 +31,7 @@ impl Changes<'_> {
         if made.is_some_and(|made| !is_run(made)) {
             return Ok(None);
         }
-        let records = self.coordinator.tasks().readable_journal(task)?;
+        let records = self.coordinator.journals().readable(task)?;
         let state = RunState::fold(records.iter().map(|record| &record.event));
         if state.worktrees.is_empty() {
             return Ok(None);

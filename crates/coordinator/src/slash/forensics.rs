@@ -16,7 +16,7 @@ const WIDTH: usize = 80;
 
 /// The newest events of a task, a row each.
 pub(super) fn log(coordinator: &Coordinator, task: TaskId) -> Result<Vec<Block>, Error> {
-    let records = coordinator.tasks().journal(task)?;
+    let records = coordinator.journals().of(task)?;
     let from = records.len().saturating_sub(LOG_EVENTS);
     let row = |record: &Record| {
         let words = one_line(&record.event.words(), WIDTH);

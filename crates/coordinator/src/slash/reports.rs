@@ -243,7 +243,7 @@ impl Session<'_> {
         let mut days: BTreeMap<Date, CostSum> = BTreeMap::new();
         let all = Filter { session: Some(self.id()), ..Filter::default() };
         for row in self.coordinator.store.tasks().list(&all)? {
-            for record in self.coordinator.tasks().journal(row.id)? {
+            for record in self.coordinator.journals().of(row.id)? {
                 if let Some(used) = used_by(&record.event) {
                     let date = record.at.to_zoned(zone.clone()).date();
                     days.entry(date).or_default().add(&used);

@@ -147,7 +147,7 @@ pub(crate) fn list(coordinator: &Coordinator, filter: &Filter) -> Result<Vec<Tas
     for row in rows {
         // The row gets the rest of these figures when the segment ends.
         let runs = row.status == TaskStatus::Running;
-        let state = runs.then(|| coordinator.tasks().sound_state(row.id)).transpose()?.flatten();
+        let state = runs.then(|| coordinator.journals().sound_state(row.id)).transpose()?.flatten();
         views.push(view(coordinator, row, state.as_ref(), &done, &mut questions)?);
     }
     Ok(views)
@@ -273,7 +273,7 @@ fn add_raises(coordinator: &Coordinator, row: &mut TaskRow) -> Result<(), Error>
         asked.question.kind == QuestionKind::Budget && asked.state.answer().is_some()
     };
     if asked.iter().any(is_raise) {
-        let state = coordinator.tasks().sound_state(row.id)?;
+        let state = coordinator.journals().sound_state(row.id)?;
         let raised = state.and_then(|state| state.spending.raised.get(&BudgetKind::Cost).copied());
         *budget += raised.unwrap_or_default();
     }

@@ -197,7 +197,7 @@ fn entries(directory: &Path) -> impl Iterator<Item = PathBuf> + use<> {
 
 impl LeftWorktree {
     fn of(coordinator: &Coordinator, run: TaskId) -> Result<Self, Error> {
-        let records = coordinator.tasks().journal(run)?;
+        let records = coordinator.journals().of(run)?;
         let directory = directory_of(&records).ok_or(Error::NotARun { task: run })?;
         let state = RunState::fold(records.iter().map(|record| &record.event));
         Ok(Self { run, directory, state })

@@ -193,7 +193,7 @@ impl Workflows<'_> {
         for row in self.coordinator.store.tasks().workflow_runs_after(user, place, limit)? {
             let Some(task) = self.coordinator.tasks().get(row.task)? else { continue };
             let trees = match row.status.is_terminal() {
-                true => self.coordinator.tasks().journal(row.task)?,
+                true => self.coordinator.journals().of(row.task)?,
                 // Only of one that has ended it matters what is left of it.
                 false => Vec::new(),
             };
@@ -252,7 +252,7 @@ impl Workflows<'_> {
 
     /// Everything about one run.
     pub fn status(self, run: TaskId) -> Result<RunView, Error> {
-        let records = self.coordinator.tasks().journal(run)?;
+        let records = self.coordinator.journals().of(run)?;
         let source = source_of(&records).ok_or(Error::NotARun { task: run })?;
         let state = RunState::fold(records.iter().map(|record| &record.event));
         let row = self.coordinator.tasks().get(run)?.ok_or(Error::NotARun { task: run })?;

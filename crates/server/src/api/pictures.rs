@@ -75,7 +75,7 @@ async fn get(
     };
     owned::task(&state, &user, task).await?;
     let read = move |coordinator: &Coordinator| {
-        let records = coordinator.tasks().readable_journal(task)?;
+        let records = coordinator.journals().readable(task)?;
         let mut pictures = records.iter().flat_map(|record| pictures_of(&record.event));
         let found = pictures.find(|picture| picture.hash == wanted);
         let bytes = found.and_then(|picture| coordinator.artifacts().pictures().read(picture));

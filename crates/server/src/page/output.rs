@@ -33,7 +33,7 @@ impl OutputPage {
 
     /// What has printed the output: a call of a task.
     fn source(&self, reading: &PageSources<'_>, task: TaskId) -> Result<Option<Source>, Error> {
-        let journal = reading.coordinator.tasks().readable_journal(task)?;
+        let journal = reading.coordinator.journals().readable(task)?;
         let found = journal.into_iter().find_map(|record| match record.event {
             Event::ToolCall(call) if call.call.to_string() == self.call => {
                 Some(Source { task, seq: record.seq, tool: call.tool, arguments: call.arguments })

@@ -112,7 +112,7 @@ impl Conversation {
     /// Follows a task from its last events on.
     pub fn follow(&mut self, task: TaskId) -> Result<Beginning, Error> {
         let tasks = self.coordinator.tasks();
-        let mut records = tasks.journal(task)?;
+        let mut records = self.coordinator.journals().of(task)?;
         let seen = records.last().map_or(0, |record| record.seq);
         let first = records.len().saturating_sub(RECENT).max(1).min(records.len());
         let before = &records[..first];
@@ -177,7 +177,7 @@ impl Conversation {
             return true;
         }
         let message = InjectionId::derived(request, "message");
-        let records = self.current().and_then(|task| self.coordinator.tasks().journal(task).ok());
+        let records = self.current().and_then(|task| self.coordinator.journals().of(task).ok());
         records.into_iter().flatten().any(|record| {
             matches!(&record.event, Event::InjectionReceived(received) if received.id == message)
         })

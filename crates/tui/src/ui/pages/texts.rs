@@ -28,7 +28,7 @@ impl Reader {
         };
         let mut lines = Vec::new();
         for task in tasks {
-            let records = self.coordinator.tasks().journal(task)?;
+            let records = self.coordinator.journals().of(task)?;
             self.tell(task, &records, &mut lines);
         }
         let is_empty = |line: &PageLine| line.text.is_empty() && line.fold == Fold::Always;
@@ -117,7 +117,7 @@ impl Reader {
                 }
             }
             (DiffOf::Turn, Some(task)) => {
-                let records = self.coordinator.tasks().journal(task)?;
+                let records = self.coordinator.journals().of(task)?;
                 let turn = since_last_message(&records);
                 lines.extend(self.edits(turn));
                 if let Some(first) = turn.first() {
@@ -145,7 +145,7 @@ impl Reader {
         let mut lines = Vec::new();
         for view in self.coordinator.tasks().list(&below)?.iter().rev() {
             if view.row.id != task {
-                let records = self.coordinator.tasks().journal(view.row.id)?;
+                let records = self.coordinator.journals().of(view.row.id)?;
                 let from = records.partition_point(|record| record.at < since);
                 lines.extend(self.edits(&records[from..]));
             }
