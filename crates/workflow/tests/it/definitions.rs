@@ -308,8 +308,7 @@ fn a_merge_from_an_unknown_step_is_named_before_it_runs() {
     }
 }
 
-/// WF-052
-/// Nobody could name the second of two; what is no file is said to be none.
+/// Nobody could name the second of two; what is not a file is said not to be one.
 #[test]
 fn files_that_cannot_be_run_are_named() {
     let root = tempfile::tempdir().unwrap();
@@ -332,6 +331,7 @@ fn files_that_cannot_be_run_are_named() {
     assert!(files.source("same", BTreeMap::new()).is_ok());
 }
 
+/// WF-052
 #[test]
 fn a_system_prompt_without_its_placeholder_is_an_error() {
     let root = tempfile::tempdir().unwrap();
