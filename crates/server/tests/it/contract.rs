@@ -136,15 +136,13 @@ async fn reading_any_address_changes_nothing() {
     .await;
     world.serve_tasks();
     let (_, made) = answer(world.post("/v1/tasks", &serde_json::json!({ "goal": "x" }))).await;
-    let questions = loop {
-        let (_, found) = answer(world.get("/v1/questions")).await;
-        if found["questions"].as_array().is_some_and(|found| !found.is_empty()) {
-            break found;
-        }
-        tokio::task::yield_now().await;
-    };
     let id = |from: &Value, name: &str| from[name].as_str().unwrap().to_owned();
     let (task, session) = (id(&made, "task_id"), id(&made, "session_id"));
+    // Its segment has ended: until a person answers, nothing more is journaled by itself.
+    while world.coordinator().tasks().last_end(task.parse().unwrap()).unwrap().is_none() {
+        tokio::task::yield_now().await;
+    }
+    let (_, questions) = answer(world.get("/v1/questions")).await;
     let question = id(&questions["questions"][0], "question_id");
     let end = world.coordinator().feed().end().unwrap();
     let (_, api) = answer(world.get("/openapi.json")).await;
