@@ -396,7 +396,7 @@ echo '{"type":"system","subtype":"init","session_id":"own-session"}'
 echo '{"type":"assistant","message":{"content":[{"type":"text","text":"I will make the file"}]}}'
 for id in r1 r2; do
   echo '{"type":"control_request","request_id":"'$id'","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"touch made.txt"}}}'
-  read -r answer
+  read -r answer || exit
   echo "$answer" >> answers.txt
 done
 echo '{"type":"result","subtype":"success","is_error":false,"result":"```json\n{\"success\": true, \"summary\": \"made it\"}\n```"}'
@@ -488,7 +488,8 @@ read -r prompt
 echo '{"type":"system","subtype":"init","session_id":"own-session"}'
 [ $(wc -l < calls.txt) = 1 ] || until [ -e go ]; do sleep 0.05; done
 echo '{"type":"control_request","request_id":"r1","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"touch made.txt"}}}'
-read -r answer
+# Killed with windlass, it may see the end of its input before.
+read -r answer || exit
 echo "$answer" >> answers.txt
 echo '{"type":"result","subtype":"success","is_error":false,"result":"```json\n{\"success\": true, \"summary\": \"made it\"}\n```"}'
 "#;
